@@ -1,0 +1,5 @@
+"""Run Paceline as ``python -m paceline``."""
+
+from paceline.cli import main
+
+main()
