@@ -1,0 +1,147 @@
+"""The fast solver: good starts, then SciPy's bounded least squares on a smoothed cost.
+
+``|r|`` is replaced by ``sqrt(r^2 + d^2) - d``, which SciPy's `least_squares` knows as a
+robust loss, and d is tightened in steps. Gauss-Newton steps make short work of the valley
+between a coefficient and its power, along which first-order methods and differential
+evolution crawl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares, minimize
+
+from paceline.estimators._columns import Array
+from paceline.estimators._problem import Problem
+from paceline.estimators._starts import propose_starts
+
+N_START_ROWS = 2_000
+N_POLISH_ROWS = 20_000
+
+_COARSE = 0.4  # smoothing of the first pass, in mean weighted residuals
+_FINE = (0.1, 0.02)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much work a fit may cost, counted in evaluations and never in seconds."""
+
+    n_random: int = 1
+    n_refined: int = 2
+    n_coarse: int = 15
+    n_fine: int = 60
+    n_full: int = 150
+
+
+def solve_fast(problem: Problem, random_state: int, budget: Budget | None = None) -> Array:
+    """Return constants of minimal cost."""
+    budget = budget or Budget()
+    rng = np.random.default_rng(random_state)
+    small = _thin(problem, N_START_ROWS, rng)
+    starts = propose_starts(small, rng, budget.n_random)[: budget.n_refined]
+    refined = [descend(small, x, (_COARSE,), budget.n_coarse) for x in starts]
+    best = min(refined, key=small.cost)
+    return polish(problem, best, budget, rng)
+
+
+def polish(problem: Problem, x: Array, budget: Budget, rng: np.random.Generator) -> Array:
+    """Return the minimum near `x`, with the smoothing tightened in steps."""
+    medium = _thin(problem, N_POLISH_ROWS, rng)
+    x = descend(medium, x, _FINE, budget.n_fine)
+    if medium is not problem:
+        x = _descend_many_rows(problem, x, budget.n_full)
+    return _snap_to_zero(problem, x)
+
+
+def descend(problem: Problem, x: Array, smoothings: tuple[float, ...], n_steps: int) -> Array:
+    """Return the minimum of the smoothed cost near `x`, for one smoothing after the other."""
+    margin = 1e-9 * np.minimum(problem.upper - problem.lower, 1.0)
+    for relative in smoothings:
+        smoothing = _smoothing(problem, x, relative)
+        residuals, jacobian, loss = _robust(problem, smoothing)
+        x = least_squares(
+            residuals,
+            np.clip(x, problem.lower + margin, problem.upper - margin),
+            jacobian,
+            bounds=(problem.lower, problem.upper),
+            loss=loss,
+            x_scale="jac",
+            max_nfev=n_steps,
+        ).x
+    return x
+
+
+def _smoothing(problem: Problem, x: Array, relative: float) -> float:
+    """Return a share of the mean weighted residual, never quite zero."""
+    weighted = problem.weights @ np.abs(problem.residuals(x))
+    floor = 1e-9 * (problem.weights @ problem.times)
+    return float(max(relative * weighted, floor)) / float(problem.weights.sum())
+
+
+def _robust(
+    problem: Problem, smoothing: float
+) -> tuple[Callable[[Array], Array], Callable[[Array], Array], Callable[[Array], Array]]:
+    """Return residuals, Jacobian and loss whose sum is the smoothed cost over `smoothing`.
+
+    The first rows are the measured ones, with ``rho(z) = 2 (sqrt(1 + z) - 1)``; the rows of
+    the penalty follow, quadratic for L2 and smoothed like the others for L1.
+    """
+    scale = problem.weights * (len(problem.weights) / problem.weights.sum() / smoothing)
+    penalised = np.flatnonzero(problem.strengths)
+    # least_squares minimises half the sum of rho: here sum_k w_k |r_k| * n / (sum w * smoothing)
+    pull = problem.strengths[penalised] * scale.sum() / problem.weights.sum()
+    is_l1 = problem.penalty.kind == "l1"
+    pull = pull if is_l1 else np.sqrt(2.0 * pull)
+    rows = np.zeros((len(penalised), len(problem.lower)))
+    rows[np.arange(len(penalised)), penalised] = pull
+
+    def residuals(x: Array) -> Array:
+        return np.concatenate([scale * problem.residuals(x), pull * x[penalised]])
+
+    def jacobian(x: Array) -> Array:
+        return np.concatenate([problem.jacobian(x) * scale[:, None], rows])
+
+    def loss(z: Array) -> Array:
+        root = np.sqrt(1.0 + z)
+        rho = np.array([2.0 * (root - 1.0), 1.0 / root, -0.5 / root**3])
+        if len(penalised) and not is_l1:
+            rho[:, -len(penalised) :] = (
+                z[-len(penalised) :], np.ones(len(penalised)), np.zeros(len(penalised))
+            )  # fmt: skip
+        return rho
+
+    return residuals, jacobian, loss
+
+
+def _descend_many_rows(problem: Problem, x: Array, n_evaluations: int) -> Array:
+    """Return the minimum near `x` by a quasi-Newton method, whose memory does not grow."""
+    smoothing = _smoothing(problem, x, _FINE[-1])
+    result = minimize(
+        problem.smooth_cost,
+        x,
+        args=(smoothing,),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(problem.lower, problem.upper, strict=True)),
+        options={"maxfun": n_evaluations, "maxcor": 30},
+    )
+    return np.asarray(result.x)
+
+
+def _snap_to_zero(problem: Problem, x: Array) -> Array:
+    """Return `x` with every constant at 0 that the cost does not want elsewhere."""
+    cost = problem.cost(x)
+    for i in np.flatnonzero((np.abs(x) < 1e-3) & (x != 0) & (problem.lower <= 0)):
+        trial = x.copy()
+        trial[i] = 0.0
+        if (tried := problem.cost(trial)) <= cost:
+            x, cost = trial, tried
+    return x
+
+
+def _thin(problem: Problem, n_rows: int, rng: np.random.Generator) -> Problem:
+    n = len(problem.times)
+    return problem if n <= n_rows else problem.take(np.sort(rng.choice(n, n_rows, replace=False)))
