@@ -1,0 +1,195 @@
+"""Cells of a table as numbers or as levels, each bad one named by its row."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from paceline.errors import InvalidInputError
+
+Locate: TypeAlias = Callable[[int], str]
+Numbers: TypeAlias = npt.NDArray[np.float64]
+Levels: TypeAlias = npt.NDArray[np.object_]
+Column: TypeAlias = "pd.Series[Any]"
+
+# Blank and NaN are missing everywhere; "NA" may be a level (a region, say), never a number.
+_MISSING_LEVELS = {"", "nan"}
+_MISSING_NUMBERS = _MISSING_LEVELS | {"na", "n/a", "null", "<na>"}
+_LARGEST_PLAIN_INTEGER = 1e15
+_WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0+")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+
+def level_name(value: object) -> str:
+    """Return the one name of a level, however its value is written.
+
+    Whole numbers lose their fraction, so that 1, 1.0 and "1.0" are the same level; any other
+    text stays as it is but for blanks around it (2.1 and 2.10 may be two versions).
+
+    Examples
+    --------
+    >>> level_name(1.0), level_name(1), level_name("1.0"), level_name("2.10"), level_name(" fp16")
+    ('1', '1', '1', '2.10', 'fp16')
+    """
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        is_whole = number.is_integer() and abs(number) < _LARGEST_PLAIN_INTEGER
+        return str(int(number)) if is_whole else repr(number)
+    text = str(value).strip()
+    whole = _WHOLE_NUMBER.fullmatch(text)
+    return whole[1] if whole else text
+
+
+def is_numeric(column: Column) -> bool:
+    """Return whether a column holds numbers: at least half of its cells that are not missing."""
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return False
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return True
+    codes, cells = _distinct(column)
+    counts = np.bincount(codes[codes >= 0], minlength=len(cells))
+    numbers = [_number(cell) for cell in cells]
+    n_bad = sum(int(c) for c, x in zip(counts, numbers, strict=True) if x is None)
+    n_good = sum(int(c) for c, x in zip(counts, numbers, strict=True) if _is_present(x))
+    return n_good > 0 and n_good >= n_bad
+
+
+def is_empty(column: Column) -> bool:
+    """Return whether a column has no value in any row."""
+    if column.isna().all():
+        return True
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return False
+    return all(_is_missing_level(cell) for cell in _distinct(column)[1])
+
+
+def read_numbers(column: Column, locate: Locate, *, may_be_label: bool = True) -> Numbers:
+    """Return a column as finite numbers.
+
+    Parameters
+    ----------
+    column
+        The column; its name stands in the errors.
+    locate
+        Names a row for people, given its position.
+    may_be_label
+        Whether listing the column in `categorical` is a way out.
+
+    Raises
+    ------
+    InvalidInputError
+        For a cell that is text, missing or infinite; names its row.
+    """
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        values = _parse_numbers(column, locate, may_be_label=may_be_label)
+    _refuse(
+        np.isnan(values),
+        f"`{column.name}` must have a value in every row, but {{}} has none; "
+        "leave the row out or fill it.",
+        locate,
+    )
+    _refuse(
+        np.isinf(values),
+        f"`{column.name}` must be finite, but {{}} has an infinite value; "
+        "leave the row out or correct it.",
+        locate,
+    )
+    return values
+
+
+def read_levels(column: Column, locate: Locate) -> Levels:
+    """Return a column as names of levels.
+
+    Raises
+    ------
+    InvalidInputError
+        For a missing cell; names its row.
+    """
+    codes, cells = _distinct(column)
+    missing = np.array([_is_missing_level(cell) for cell in cells] + [True])
+    _refuse(
+        missing[codes],  # code -1, a missing cell, finds the last entry
+        f"`{column.name}` must have a value in every row, but {{}} has none; "
+        "leave the row out or fill it.",
+        locate,
+    )
+    return np.array([level_name(cell) for cell in cells], dtype=object)[codes]
+
+
+def plain_column(column: Column) -> Column:
+    """Return a column that is no parameter as whole numbers, floats, booleans or text."""
+    if column.isna().all():
+        return pd.Series(np.full(len(column), np.nan), name=column.name)
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        plain = {"b": np.bool_, "f": np.float64}.get(dtype.kind, np.int64)
+        return pd.Series(column.to_numpy().astype(plain), name=column.name)
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
+        return pd.Series(column.to_numpy(np.float64, na_value=np.nan), name=column.name)
+    codes, cells = _distinct(column)
+    texts = np.array([*map(str, cells), None], dtype=object)
+    return pd.Series(texts[codes], dtype=object, name=column.name)
+
+
+def _distinct(column: Column) -> tuple[npt.NDArray[np.intp], list[Any]]:
+    codes, cells = pd.factorize(column)
+    return codes, list(cells)
+
+
+def _parse_numbers(column: Column, locate: Locate, *, may_be_label: bool) -> Numbers:
+    codes, cells = _distinct(column)
+    numbers = [_number(cell) for cell in cells]
+    bad = np.array([number is None for number in numbers] + [False])[codes]
+    if bad.any():
+        row = int(np.argmax(bad))
+        advice = _advice(str(cells[codes[row]]), str(column.name), may_be_label=may_be_label)
+        raise InvalidInputError(
+            f"`{column.name}` must be numeric, but {locate(row)} has {str(cells[codes[row]])!r}; "
+            f"{advice}."
+        )
+    return np.array([*numbers, math.nan], dtype=np.float64)[codes]
+
+
+def _advice(cell: str, name: str, *, may_be_label: bool) -> str:
+    if _DECIMAL_COMMA.fullmatch(cell.strip()):
+        return "write decimals with a point"
+    way_out = f", or list `{name}` in `categorical` if its values are labels"
+    return f"correct the cell{way_out if may_be_label else ''}"
+
+
+def _number(cell: object) -> float | None:
+    """Return a cell as a number, NaN when it is missing, None when it is something else."""
+    if isinstance(cell, bool | np.bool_):
+        return None
+    text = str(cell).strip().lower()
+    if text in _MISSING_NUMBERS:
+        return math.nan
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def _is_present(number: float | None) -> bool:
+    return number is not None and not math.isnan(number)
+
+
+def _is_missing_level(cell: object) -> bool:
+    return str(cell).strip().lower() in _MISSING_LEVELS
+
+
+def _refuse(bad: npt.NDArray[np.bool_], message: str, locate: Locate) -> None:
+    if bad.any():
+        raise InvalidInputError(message.format(locate(int(np.argmax(bad)))))

@@ -1,0 +1,157 @@
+"""Which columns are parameters, with which role and kind; every guess leaves a note."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from paceline.dataset._basis import Batch
+from paceline.dataset._cells import (
+    Column,
+    Levels,
+    Locate,
+    Numbers,
+    is_empty,
+    is_numeric,
+    level_name,
+    read_levels,
+    read_numbers,
+)
+from paceline.dataset._names import Count, batch_of, counts_what
+from paceline.dataset._options import RESERVED, ReadOptions
+from paceline.errors import InvalidInputError
+from paceline.space import Kind, Role
+
+# A number with a zero and few values is more often a switch than a quantity.
+_MOST_SWITCH_VALUES = 10
+
+_COUNT_WORDS: dict[Count, str] = {
+    "devices": "a number of devices, nodes, workers or ranks",
+    "batch": "a batch",
+    "accumulation": "a number of accumulated steps",
+    "degree": "a parallel degree",
+}
+
+
+@dataclass(slots=True)
+class Roles:
+    """What was made of the columns."""
+
+    columns: dict[str, Numbers | Levels] = field(default_factory=dict)
+    roles: dict[str, Role] = field(default_factory=dict)
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    constant: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, name: str, role: Role, values: Numbers | Levels) -> None:
+        """Add a parameter unless it is constant, which says nothing about the time."""
+        # One row cannot tell what is constant.
+        if len(values) > 1 and bool(np.all(values == values[0])):
+            self.notes.append(f"`{name}` is constant ({level_name(values[0])}) and was dropped.")
+            self.constant.append(name)
+            return
+        self.columns[name] = values
+        self.roles[name] = role
+        self.kinds[name] = "categorical" if values.dtype == object else "numeric"
+
+
+def assign_roles(frame: pd.DataFrame, options: ReadOptions, locate: Locate) -> Roles:
+    """Return the parameters of a table: as named in the options, else guessed."""
+    found = Roles()
+    if options.named:
+        _assign_named(frame, options, locate, found)
+    else:
+        _assign_guessed(frame, options, locate, found)
+    return found
+
+
+def guess_batch(names: Sequence[str]) -> tuple[Batch | None, list[str]]:
+    """Return which batch the columns of these names hold, with a note."""
+    batches: tuple[tuple[Batch, str], ...] = (
+        ("global_batch", "the batch of all devices together"),
+        ("device_batch", "the batch of one device"),
+    )
+    for batch, words in batches:
+        matching = [name for name in names if batch_of(name) == batch]
+        if matching:
+            return batch, [f"`{matching[0]}` is taken as {words}."]
+    return None, []
+
+
+def _assign_named(frame: pd.DataFrame, options: ReadOptions, locate: Locate, found: Roles) -> None:
+    for name in map(str, frame.columns):
+        if name in options.named:
+            role: Role = "extrinsic" if name in (options.extrinsic or ()) else "intrinsic"
+            found.add(name, role, _read_named(frame[name], role, options, locate))
+        elif name not in (options.time, options.throughput, options.group, *RESERVED):
+            found.notes.append(f"`{name}` is not named in a role and was ignored.")
+
+
+def _read_named(
+    column: Column, role: Role, options: ReadOptions, locate: Locate
+) -> Numbers | Levels:
+    is_label = column.name in options.categorical or not is_numeric(column)
+    if role == "extrinsic" and is_label:
+        raise InvalidInputError(
+            f"An extrinsic column must be numeric, but `{column.name}` is "
+            f"{'listed in `categorical`' if column.name in options.categorical else 'text'}."
+        )
+    return read_levels(column, locate) if is_label else read_numbers(column, locate)
+
+
+def _assign_guessed(
+    frame: pd.DataFrame, options: ReadOptions, locate: Locate, found: Roles
+) -> None:
+    texts = []
+    set_aside = (options.time, options.throughput, options.group, *RESERVED)
+    for name in (str(column) for column in frame.columns if column not in set_aside):
+        column = frame[name]
+        if is_empty(column):
+            found.notes.append(f"`{name}` is empty and was dropped.")
+            found.constant.append(name)
+        elif name in options.categorical:
+            found.add(name, "intrinsic", read_levels(column, locate))
+        elif is_numeric(column):
+            _add_guessed_number(name, read_numbers(column, locate), found)
+        else:
+            found.add(name, "intrinsic", read_levels(column, locate))
+            texts += [name] if name in found.columns else []
+    found.notes += _note_texts(texts, found)
+
+
+def _add_guessed_number(name: str, values: Numbers, found: Roles) -> None:
+    counted = counts_what(name)
+    n_values = len(pd.unique(values))
+    if n_values > 1 and _is_switch(values, n_values, counts=counted is not None):
+        kind = f"{n_values} values" + (", zero among them," if (values == 0).any() else "")
+        found.notes.append(f"`{name}` has {kind} and is taken as categorical.")
+        found.add(name, "intrinsic", _as_levels(values))
+        return
+    found.add(name, "extrinsic" if counted else "intrinsic", values)
+    if counted and name in found.columns:
+        words = _COUNT_WORDS[counted]
+        found.notes.append(f"`{name}` is taken as extrinsic: by its name it is {words}.")
+
+
+def _is_switch(values: Numbers, n_values: int, *, counts: bool) -> bool:
+    if counts and bool((values > 0).all()):
+        return False
+    has_few_with_zero = n_values <= _MOST_SWITCH_VALUES and bool((values == 0).any())
+    return n_values == 2 or has_few_with_zero
+
+
+def _as_levels(values: Numbers) -> Levels:
+    codes, distinct = pd.factorize(values)
+    names: npt.NDArray[np.object_] = np.array([level_name(x) for x in distinct], dtype=object)
+    return names[codes]
+
+
+def _note_texts(names: Sequence[str], found: Roles) -> list[str]:
+    if not names:
+        return []
+    parts = [f"`{name}` ({len(pd.unique(found.columns[name]))} levels)" for name in names]
+    return [f"Text is taken as categorical: {', '.join(parts)}."]
