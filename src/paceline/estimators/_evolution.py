@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import differential_evolution
+from scipy.optimize import Bounds, differential_evolution
 
 from paceline.estimators._columns import Array
 from paceline.estimators._problem import Problem
@@ -11,5 +11,5 @@ from paceline.estimators._problem import Problem
 
 def solve_evolution(problem: Problem, random_state: int) -> Array:
     """Return constants found by differential evolution (thesis, section 4.1.1)."""
-    bounds = list(zip(problem.lower, problem.upper, strict=True))
+    bounds = Bounds(problem.lower, problem.upper)
     return np.asarray(differential_evolution(problem.cost, bounds, rng=random_state).x)

@@ -155,7 +155,7 @@ def power_of(values: pd.Series[Any], power: float) -> Vector:
 
 
 def level_costs(values: pd.Series[Any], coefficients: Mapping[str, float]) -> Vector:
-    """Return the coefficient of each row's level; an unseen level costs what an average one does."""
+    """Return the coefficient of each row's level; an unseen one costs what an average one does."""
     average = float(np.mean(list(coefficients.values())))
     codes, distinct = pd.factorize(values)
     known = np.array([coefficients.get(level_name(value), average) for value in distinct])
@@ -180,7 +180,7 @@ def positive(X: pd.DataFrame, name: str) -> Vector:
     if not (x > 0).all():
         row = int(np.argmax(~(x > 0)))
         raise InvalidInputError(
-            f"`{name} > 0` must hold for an extrinsic parameter, but row {row + 1} has {x[row]:g}. "
-            f"Leave the row out, or make the parameter categorical."
+            f"`{name} > 0` must hold for an extrinsic parameter, but row {row + 1} has "
+            f"{x[row]:g}. Leave the row out, or make the parameter categorical."
         )
     return x

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares, minimize
@@ -83,7 +84,7 @@ def _smoothing(problem: Problem, x: Array, relative: float) -> float:
 
 def _robust(
     problem: Problem, smoothing: float
-) -> tuple[Callable[[Array], Array], Callable[[Array], Array], Callable[[Array], Array]]:
+) -> tuple[Callable[[Array], Array], Callable[[Array], Array], Callable[[Any], Any]]:
     """Return residuals, Jacobian and loss whose sum is the smoothed cost over `smoothing`.
 
     The first rows are the measured ones, with ``rho(z) = 2 (sqrt(1 + z) - 1)``; the rows of
@@ -104,7 +105,7 @@ def _robust(
     def jacobian(x: Array) -> Array:
         return np.concatenate([problem.jacobian(x) * scale[:, None], rows])
 
-    def loss(z: Array) -> Array:
+    def loss(z: Any) -> Any:
         root = np.sqrt(1.0 + z)
         rho = np.array([2.0 * (root - 1.0), 1.0 / root, -0.5 / root**3])
         if len(penalised) and not is_l1:

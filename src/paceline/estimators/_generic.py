@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from paceline.errors import BoundWarning, ConvergenceWarning, InvalidInputError, UnknownNameError
 from paceline.estimators._base import BaseTimeRegressor
@@ -15,7 +15,8 @@ from paceline.estimators._columns import Array, columns_of
 from paceline.estimators._evolution import solve_evolution
 from paceline.estimators._expression import GenericExpression
 from paceline.estimators._fast import solve_fast
-from paceline.estimators._scaling import BOUNDS, Scaling, build_problem, merge_rows, scaling_of
+from paceline.estimators._scaling import BOUNDS, build_problem, merge_rows, scaling_of
+from paceline.estimators._stability import Stability, study_stability
 
 CHOICES = {
     "penalty": ("none", "l1", "l2"),
@@ -62,6 +63,8 @@ class GenericRegressor(BaseTimeRegressor):
         The fitted `GenericExpression`, in seconds.
     cost_
         The minimised cost, in the units of `units`.
+    stability_
+        Spread of every constant, computed at first use.
     at_bounds_
         Names of the constants that sit at a limit other than 0.
 
@@ -73,7 +76,7 @@ class GenericRegressor(BaseTimeRegressor):
     Examples
     --------
     >>> import pandas as pd
-    >>> X = pd.DataFrame({"layers": [1.0, 2, 4, 8] * 3, "n_devices": [1.0] * 4 + [2] * 4 + [4] * 4})
+    >>> X = pd.DataFrame({"layers": [1.0, 2, 4, 8] * 2, "n_devices": [1.0] * 4 + [2.0] * 4})
     >>> y = 3.0 * X["layers"] / X["n_devices"] + 0.5
     >>> model = GenericRegressor(extrinsic=["n_devices"]).fit(X, y)
     >>> round(model.expression_.powers["n_devices"], 2)
@@ -113,20 +116,22 @@ class GenericRegressor(BaseTimeRegressor):
         self._warn_if_underdetermined(len(times))
         self.scaling_ = scaling_of(rows, times, weights, self.units)
         self.problem_ = build_problem(rows, times, weights, self.scaling_, self)
-        self._adopt(self._solve(self.random_state))
+        self._adopt(self.solve(self.random_state))
         return self
 
     def predict(self, X: Any) -> Array:
         """Return the time in seconds of every row of `X`."""
         return self.expression_.evaluate(self._read_predict(X))
 
-    def _solve(self, random_state: int) -> Array:
+    def solve(self, random_state: int) -> Array:
+        """Return the constants that the solver finds with this seed, in the problem's units."""
         seed = int(np.random.default_rng(random_state).integers(2**31))
         solve = solve_fast if self.solver == "fast" else solve_evolution
         return solve(self.problem_, seed)
 
     def _adopt(self, x: Array) -> None:
         self.x_ = x
+        self._stability: Stability | None = None
         self.cost_ = self.problem_.cost(x)
         self.expression_ = self.express(x)
         self.at_bounds_ = self._constants_at_bounds(x)
@@ -136,6 +141,14 @@ class GenericRegressor(BaseTimeRegressor):
                 BoundWarning,
                 stacklevel=3,
             )
+
+    @property
+    def stability_(self) -> Stability:
+        """Both spreads of every constant: over ten seeds, and over 50 bootstrap resamples."""
+        check_is_fitted(self)
+        if self._stability is None:
+            self._stability = study_stability(self)
+        return self._stability
 
     def express(self, x: Array) -> GenericExpression:
         """Return the expression, in seconds, of a vector of constants of this problem."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class Problem:
         """Where a, p, levels and q lie in x; C is the last component."""
         n_terms, n_extrinsic = self.rows.log_terms.shape[1], self.rows.log_extrinsic.shape[1]
         ends = np.cumsum([0, n_terms, n_terms, self.rows.n_levels, n_extrinsic])
-        a, p, levels, q = (slice(int(i), int(j)) for i, j in zip(ends, ends[1:], strict=False))
+        a, p, levels, q = (slice(int(i), int(j)) for i, j in pairwise(ends))
         return a, p, levels, q
 
     @cached_property

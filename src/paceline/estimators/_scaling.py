@@ -100,7 +100,11 @@ def merge_rows(rows: Encoded, times: Array, weights: Array | None) -> tuple[Enco
     present = () if rows.present is None else (rows.present,)
     keys = np.column_stack([rows.levels, rows.log_terms, *present, rows.log_extrinsic, times])
     _, first, place = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return rows.take(first), times[first], np.bincount(place.ravel(), weights=weights)
+    return (
+        rows.take(first),
+        times[first],
+        np.bincount(place.ravel(), weights=weights).astype(float),
+    )
 
 
 def build_problem(

@@ -1,0 +1,184 @@
+"""The black boxes that an expression is compared with, and how their settings are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
+from sklearn.svm import SVR
+
+from paceline.estimators._columns import Array
+from paceline.estimators._folds import Fold, folds_of
+from paceline.estimators._metrics import score
+
+Shape = tuple[int, ...]
+
+TARGETS = ("log time", "time")
+MIN_ROWS = 9  # with fewer, held-out errors choose nothing but noise
+MAX_KERNEL_ROWS = 10_000  # the kernel of a support vector machine grows with the square
+MAX_EXACT_ROWS = 5_000  # beyond, boosting counts values in bins
+MAX_BAG_ROWS = 20_000  # that each tree of a forest sees
+
+_N_FOLDS = 3
+_FLOOR = 1e-3  # of the shortest measured time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """A regressor of numbers, what it predicts and how it is set."""
+
+    member: str
+    target: str
+    options: Mapping[str, Any]
+
+    def fit(self, Z: Array, times: Array, n_trees: int, seed: int) -> Fitted:
+        """Return the regressor fitted to rows `Z` of numbers."""
+        target = np.log(times) if self.target == "log time" else times
+        middle, width = float(target.mean()), float(target.std()) or 1.0
+        most = MAX_KERNEL_ROWS if self.member == "svr" else len(times)
+        rows = _some_rows(len(times), most, seed)
+        regressor = _BUILDERS[self.member](Z.shape, n_trees, seed, self.options)
+        return Fitted(
+            regressor=regressor.fit(Z[rows], ((target - middle) / width)[rows]),
+            is_log=self.target == "log time",
+            middle=middle,
+            width=width,
+            floor_s=_FLOOR * float(times.min()),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A fitted regressor with the way back to seconds."""
+
+    regressor: Any
+    is_log: bool
+    middle: float
+    width: float
+    floor_s: float
+
+    def predict(self, Z: Array) -> Array:
+        """Return times in seconds, never quite 0."""
+        target = self.regressor.predict(Z) * self.width + self.middle
+        times = np.exp(np.clip(target, -700.0, 700.0)) if self.is_log else target
+        return np.maximum(times, self.floor_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """What is tried: with both targets the `first` options, then with the best the `second`."""
+
+    first: Sequence[Mapping[str, Any]]
+    second: Sequence[Mapping[str, Any]]
+    max_rows: int  # to choose with; the final fit takes all
+    tree_share: float = 1.0  # of the trees of the final fit
+
+
+GRIDS: Mapping[str, Grid] = {
+    "forest": Grid(
+        first=({"max_features": 1.0},),
+        second=({"max_features": 0.4},),
+        max_rows=2_000,
+        tree_share=0.1,
+    ),
+    "svr": Grid(
+        first=tuple(
+            {"C": C, "gamma": gamma, "epsilon": 0.1}
+            for C, gamma in product((1.0, 10.0, 100.0), (0.1, 0.3, 1.0))
+        ),
+        second=({"epsilon": 0.03}, {"epsilon": 0.01}),
+        max_rows=1_000,
+    ),
+    "boosting": Grid(
+        first=({"learning_rate": 0.1, "max_depth": 4},),
+        second=(
+            {"learning_rate": 0.1, "max_depth": 2},
+            {"learning_rate": 0.05, "max_depth": 6},
+        ),
+        max_rows=2_000,
+    ),
+}
+
+
+def choose_recipe(member: str, Z: Array, times: Array, n_trees: int, seed: int) -> Recipe:
+    """Return the recipe with the least mean absolute percentage error on inner held-out rows.
+
+    The folds keep rows of the same configuration together.
+    """
+    grid = GRIDS[member]
+    plain = Recipe(member=member, target=TARGETS[0], options=grid.first[-1])
+    rows = _some_rows(len(times), grid.max_rows, seed)
+    Z, times = Z[rows], times[rows]
+    groups = np.unique(Z, axis=0, return_inverse=True)[1].ravel()
+    if len(times) < MIN_ROWS or groups.max() < 1:
+        return plain
+    folds = folds_of(groups, _N_FOLDS, seed)
+    n_tried = max(1, round(grid.tree_share * n_trees))
+
+    def error(recipe: Recipe) -> float:
+        return _held_out_error(recipe, Z, times, folds, n_tried, seed)
+
+    first = (replace(plain, target=t, options=o) for t, o in product(TARGETS, grid.first))
+    best, least = _best(first, error)
+    second = [replace(best, options={**best.options, **o}) for o in grid.second]
+    finer, finest = _best(second, error)
+    return finer if finest < least else best
+
+
+def _best(recipes: Iterable[Recipe], error: Callable[[Recipe], float]) -> tuple[Recipe, float]:
+    tried = [(recipe, error(recipe)) for recipe in recipes]
+    return min(tried, key=lambda pair: pair[1])
+
+
+def _held_out_error(
+    recipe: Recipe, Z: Array, times: Array, folds: Sequence[Fold], n_trees: int, seed: int
+) -> float:
+    predicted = np.empty(len(times))
+    for train, test in folds:
+        predicted[test] = recipe.fit(Z[train], times[train], n_trees, seed).predict(Z[test])
+    return score(times, predicted).mape
+
+
+def _some_rows(n_rows: int, max_rows: int, seed: int) -> Any:
+    if n_rows <= max_rows:
+        return slice(None)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, max_rows, replace=False))
+
+
+def _forest(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -> Any:
+    return RandomForestRegressor(
+        n_estimators=n_trees,
+        max_samples=MAX_BAG_ROWS if shape[0] > MAX_BAG_ROWS else None,
+        random_state=seed,
+        n_jobs=1,
+        **options,
+    )
+
+
+def _boosting(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -> Any:
+    common = {"max_features": 0.5, "random_state": seed, **options}
+    if shape[0] > MAX_EXACT_ROWS:
+        return HistGradientBoostingRegressor(
+            max_iter=n_trees, max_leaf_nodes=None, early_stopping=False, **common
+        )
+    return GradientBoostingRegressor(n_estimators=n_trees, subsample=0.7, **common)
+
+
+def _svr(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -> Any:
+    gamma = options["gamma"] / shape[1]  # the square of a distance grows with the columns
+    return SVR(kernel="rbf", cache_size=500, **{**options, "gamma": gamma})
+
+
+_BUILDERS: Mapping[str, Callable[[Shape, int, int, Mapping[str, Any]], Any]] = {
+    "forest": _forest,
+    "svr": _svr,
+    "boosting": _boosting,
+}

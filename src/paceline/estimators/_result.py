@@ -1,0 +1,106 @@
+"""The result of a fit: an expression with everything needed to predict and to explain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from paceline.dataset import TimeBasis
+from paceline.estimators._columns import Array
+from paceline.estimators._generic import GenericRegressor
+from paceline.estimators._intervals import half_width
+from paceline.estimators._measured import MeasuredRange
+from paceline.estimators._metrics import Scores
+from paceline.estimators._stability import Stability
+
+SCHEMA = "paceline/model/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitResult:
+    """A fitted estimator with its range, its errors and its candid notes.
+
+    Parameters
+    ----------
+    form
+        Which family of expressions was fitted.
+    estimator
+        The fitted estimator.
+    measured
+        The range that the measurements cover.
+    basis
+        What the times are of.
+    scores
+        Errors on rows that the fit had not seen; None when there were too few.
+    residuals
+        Sorted sizes of the held-out log-ratios measured / predicted.
+    covers
+        What the held-out rows stand for, in words.
+    shares
+        Mean share of the time of every summand.
+    stability
+        Spread of every constant, or None when not studied.
+    n_rows
+        Number of rows fitted.
+    notes
+        What a reader should know.
+    """
+
+    form: str
+    estimator: GenericRegressor
+    measured: MeasuredRange
+    basis: TimeBasis
+    scores: Scores | None
+    residuals: tuple[float, ...]
+    covers: str
+    shares: Mapping[str, float]
+    stability: Stability | None
+    n_rows: int
+    notes: tuple[str, ...] = field(default=())
+
+    def predict(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return time, 90 % interval and whether each row lies outside the measured range.
+
+        The columns are ``predicted_s``, ``lower_s``, ``upper_s`` and ``extrapolates``; the
+        interval is NaN when fewer than nine held-out residuals are known.
+        """
+        X = self.measured.read(rows)
+        predicted = self.estimator.predict(X)
+        distance = np.sum(list(self.measured.outside(X).values()), axis=0)
+        below, above = self._half_widths(X, predicted, distance)
+        return pd.DataFrame(
+            {
+                "predicted_s": predicted,
+                "lower_s": predicted * np.exp(-below),
+                "upper_s": np.minimum(predicted * np.exp(above), np.finfo(float).max),
+                "extrapolates": (distance > 0).astype(int),
+            },
+            index=rows.index,
+        )
+
+    def _half_widths(
+        self, X: pd.DataFrame, predicted: Array, distance: Array
+    ) -> tuple[Array, Array]:
+        """Return the log half-widths; they grow with the distance from what was measured."""
+        width = half_width(self.residuals)
+        if width is None:
+            return (np.full(len(X), np.nan),) * 2
+        wide = np.minimum(width * (1.0 + distance), 300.0)
+        cheapest, dearest = self._level_range(X)
+        floor = np.maximum(predicted, np.finfo(float).tiny)
+        return (
+            wide + np.log(np.maximum(floor / np.maximum(cheapest, 1e-300), 1.0)),
+            wide + np.log(np.maximum(dearest / floor, 1.0)),
+        )
+
+    def _level_range(self, X: pd.DataFrame) -> tuple[Array, Array]:
+        """Return the times with unseen levels replaced by the cheapest and the dearest known."""
+        low, high = X.copy(), X.copy()
+        for name, costs in self.estimator.expression_.levels.items():
+            unseen = ~X[name].isin(costs)
+            low.loc[unseen, name] = min(costs, key=costs.__getitem__)
+            high.loc[unseen, name] = max(costs, key=costs.__getitem__)
+        return self.estimator.predict(low), self.estimator.predict(high)

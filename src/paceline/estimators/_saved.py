@@ -1,0 +1,197 @@
+"""``model.json``: a fit as plain data, read with every value checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paceline.dataset import TimeBasis
+from paceline.errors import InvalidInputError, SchemaError
+from paceline.estimators._columns import Columns
+from paceline.estimators._expression import GenericExpression
+from paceline.estimators._generic import GenericRegressor
+from paceline.estimators._measured import MeasuredRange
+from paceline.estimators._metrics import Scores
+from paceline.estimators._result import SCHEMA, FitResult
+from paceline.estimators._stability import Stability
+
+_MAX_BYTES = 50_000_000
+_KIND, _VERSION = SCHEMA.rsplit("/", 1)
+_SETTINGS = (
+    "penalty",
+    "strength",
+    "power_strength",
+    "cost",
+    "bounds",
+    "units",
+    "solver",
+    "random_state",
+)
+
+
+def save_fit(fit: FitResult, path: str | Path) -> None:
+    """Write `fit` as JSON, whole or not at all."""
+    write_whole(Path(path), json.dumps(fit_to_dict(fit), indent=1, allow_nan=False) + "\n")
+
+
+def load_fit(path: str | Path) -> FitResult:
+    """Read a fit that `save_fit` wrote.
+
+    Raises
+    ------
+    SchemaError
+        The file is truncated, of another kind, of a newer schema or holds impossible values.
+    """
+    data = _read_json(Path(path))
+    _check_schema(path, data)
+    try:
+        return fit_from_dict(data)
+    except InvalidInputError as error:
+        raise SchemaError(path, f"is not a usable model: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise SchemaError(
+            path, f"is not a usable model ({type(error).__name__}: {error}). Fit it again."
+        ) from error
+
+
+def fit_to_dict(fit: FitResult) -> dict[str, Any]:
+    """Return a fit as plain data."""
+    model = fit.estimator
+    return {
+        "schema": SCHEMA,
+        "form": fit.form,
+        "n_rows": fit.n_rows,
+        "basis": fit.basis.to_dict(),
+        "roles": {
+            "intrinsic": [n for n in fit.measured.names if n not in model.columns_.extrinsic],
+            "extrinsic": list(model.columns_.extrinsic),
+            "categorical": list(model.columns_.levels),
+        },
+        "settings": {name: getattr(model, name) for name in _SETTINGS},
+        "expression": model.expression_.to_dict(),
+        "cost": model.cost_,
+        "at_bounds": list(model.at_bounds_),
+        "measured": fit.measured.to_dict(),
+        "scores": None if fit.scores is None else fit.scores.to_dict(),
+        "covers": fit.covers,
+        "shares": dict(fit.shares),
+        "stability": None if fit.stability is None else fit.stability.to_dict(),
+        "notes": list(fit.notes),
+        "residuals": list(fit.residuals),
+    }
+
+
+def fit_from_dict(data: Mapping[str, Any]) -> FitResult:
+    """Return the fit that `fit_to_dict` wrote."""
+    if data["form"] != "generic":
+        raise InvalidInputError(f"`form` must be 'generic', but got {data['form']!r}.")
+    stability = data["stability"]
+    fit = FitResult(
+        form=str(data["form"]),
+        estimator=_restore(data),
+        measured=MeasuredRange.from_dict(data["measured"]),
+        basis=TimeBasis.from_dict(data["basis"]),
+        scores=_scores(data["scores"]),
+        residuals=tuple(float(r) for r in data["residuals"]),
+        covers=str(data["covers"]),
+        shares={str(k): float(v) for k, v in data["shares"].items()},
+        stability=None if stability is None else Stability.from_dict(stability),
+        n_rows=int(data["n_rows"]),
+        notes=tuple(str(note) for note in data["notes"]),
+    )
+    _check_consistent(fit)
+    return fit
+
+
+def _restore(data: Mapping[str, Any]) -> GenericRegressor:
+    expression = GenericExpression.from_dict(data["expression"])
+    roles = data["roles"]
+    settings = {name: data["settings"][name] for name in _SETTINGS}
+    model = GenericRegressor(
+        extrinsic=list(roles["extrinsic"]), categorical=list(roles["categorical"]), **settings
+    )
+    model.expression_ = expression
+    model.columns_ = Columns(
+        terms=tuple(t.name for t in expression.terms),
+        levels={n: tuple(group) for n, group in expression.levels.items()},
+        extrinsic=tuple(expression.powers),
+    )
+    model.cost_ = float(data["cost"])
+    model.at_bounds_ = tuple(map(str, data["at_bounds"]))
+    names = MeasuredRange.from_dict(data["measured"]).names
+    model.feature_names_in_ = np.array(names, dtype=object)
+    model.n_features_in_ = len(names)
+    return model
+
+
+def _scores(data: Mapping[str, float | None] | None) -> Scores | None:
+    if data is None:
+        return None
+    return Scores(**{str(k): float("inf") if v is None else float(v) for k, v in data.items()})
+
+
+def _check_consistent(fit: FitResult) -> None:
+    names = set(fit.estimator.expression_.names)
+    if names != set(fit.measured.names):
+        raise InvalidInputError(
+            f"expression and measured range must name the same parameters, but differ in "
+            f"{', '.join(sorted(names ^ set(fit.measured.names)))}."
+        )
+    numbers = [*fit.estimator.expression_.constants().values(), *fit.residuals]
+    if not np.isfinite(numbers).all():
+        raise InvalidInputError("all constants must be finite numbers, but some are not.")
+    if list(fit.residuals) != sorted(fit.residuals):
+        raise InvalidInputError("`residuals` must be sorted, but they are not.")
+
+
+def _read_json(path: Path) -> Mapping[str, Any]:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise SchemaError(path, "must be a model file under 50 MB, but it is larger.")
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, SchemaError):
+            raise
+        raise SchemaError(path, f"must be a model in JSON, but it is not ({error}).") from error
+    if not isinstance(data, dict):
+        raise SchemaError(path, "must be a model in JSON, but it holds no object.")
+    return data
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _check_schema(path: str | Path, data: Mapping[str, Any]) -> None:
+    kind, _, version = str(data.get("schema", "")).rpartition("/")
+    if kind != _KIND or not version.isdigit():
+        raise SchemaError(
+            path, f"must have schema {SCHEMA!r}, but has {str(data.get('schema'))[:60]!r}."
+        )
+    if int(version) > int(_VERSION):
+        raise SchemaError(
+            path, f"was written by a newer Paceline (schema {version}). Upgrade Paceline."
+        )
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file so that it is there whole or not at all."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be written: {error.strerror}.") from error
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise InvalidInputError(f"{path} cannot be written: {error.strerror}.") from error
