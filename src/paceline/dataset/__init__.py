@@ -6,13 +6,21 @@ from paceline.dataset._basis import TimeBasis
 from paceline.dataset._cells import level_name
 from paceline.dataset._csv import read_csv, read_table
 from paceline.dataset._dataset import Dataset
+from paceline.dataset._load import load_dataset
+from paceline.dataset._names import counts_all_devices
 from paceline.dataset._observation import Observation
+from paceline.dataset._store import read_observations, read_store, save_store
 
 __all__ = [
     "Dataset",
     "Observation",
     "TimeBasis",
+    "counts_all_devices",
     "level_name",
+    "load_dataset",
     "read_csv",
+    "read_observations",
+    "read_store",
     "read_table",
+    "save_store",
 ]

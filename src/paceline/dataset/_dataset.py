@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from paceline.dataset._basis import Batch, TimeBasis, TimePer
+from paceline.dataset._export import write_csv, write_parquet
 from paceline.dataset._frame import read_frame
+from paceline.dataset._observation import Observation
+from paceline.dataset._observations import collect_observations, list_observations
 from paceline.dataset._options import TIME, ReadOptions
 from paceline.dataset._split import choose_fit_rows
 from paceline.errors import InvalidInputError, UnknownNameError
-from paceline.space import Kind, Role
+from paceline.space import Kind, Role, Space
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,6 +168,42 @@ class Dataset:
             group=group,
         )
         return cls(**read_frame(frame, options))
+
+    @classmethod
+    def from_observations(
+        cls, space: Space, observations: Sequence[Observation], basis: TimeBasis
+    ) -> Dataset:
+        """Return the dataset of those observations that did not fail.
+
+        Parameters
+        ----------
+        space
+            Gives the parameters and their roles.
+        observations
+            One row each; failed ones are left out, and parameters that never vary are set
+            aside, with a note.
+        basis
+            What the times are of.
+        """
+        return cls(**collect_observations(space, observations, basis))
+
+    def observations(self) -> list[Observation]:
+        """Return the rows as observations."""
+        return list(list_observations(self.X, self.y, self.times_s))
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write parameters, other columns and ``time_s`` as a CSV file."""
+        write_csv(self, Path(path))
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write a Parquet file that keeps roles, kinds, basis and raw times.
+
+        Raises
+        ------
+        MissingDependencyError
+            When pyarrow is not installed.
+        """
+        write_parquet(self, Path(path))
 
     def groups(self, column: str | None = None) -> npt.NDArray[Any]:
         """Return a label per row: rows of one group must not be split between folds.

@@ -1,0 +1,110 @@
+"""One door for every kind of file that holds a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from paceline.dataset._csv import read_csv
+from paceline.dataset._dataset import Dataset
+from paceline.dataset._export import join_table, read_parquet, rebuild_fields
+from paceline.dataset._frame import note_repeats, read_frame
+from paceline.dataset._options import ReadKeywords, ReadOptions
+from paceline.dataset._roles import Roles
+from paceline.dataset._store import read_store
+from paceline.errors import InvalidInputError
+
+_TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+
+
+def load_dataset(path: str | Path, **keywords: Unpack[ReadKeywords]) -> Dataset:
+    """Return the dataset in a file.
+
+    Parameters
+    ----------
+    path
+        A store (``.db``), a table (``.csv``) or a Parquet file (``.parquet``).
+    **keywords
+        As in `Dataset.from_frame`. A store, and a Parquet file of ours, know their roles;
+        options override them, with a note.
+
+    Raises
+    ------
+    InvalidInputError
+        When the file is none of these or holds something else.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in _TEXT_SUFFIXES:
+        return read_csv(path, **keywords)
+    if suffix not in (".db", ".parquet"):
+        raise InvalidInputError(
+            f"A data file must end in .csv, .db or .parquet, but got {str(path)!r}."
+        )
+    options = ReadOptions(**keywords)
+    return _load_store(path, options) if suffix == ".db" else _load_parquet(path, options)
+
+
+def _load_store(path: Path, options: ReadOptions) -> Dataset:
+    dataset = read_store(path)
+    if not len(dataset):
+        raise InvalidInputError(
+            f"A store must hold at least one time, but {str(path)!r} holds none."
+        )
+    return _override(_drop_constant(dataset), options)
+
+
+def _load_parquet(path: Path, options: ReadOptions) -> Dataset:
+    frame, about = read_parquet(path)
+    if about is None:
+        return Dataset(**read_frame(frame, options), provenance={"file": path.name})
+    return _override(_drop_constant(Dataset(**rebuild_fields(frame, about))), options)
+
+
+def _drop_constant(dataset: Dataset) -> Dataset:
+    """Set constant parameters aside: a campaign stores all of its space, varied or not."""
+    found = Roles()
+    for name in dataset.X.columns:
+        found.add(name, dataset.roles[name], dataset.X[name].to_numpy())
+    if not found.constant:
+        return replace(dataset, notes=(*dataset.notes, *note_repeats(dataset.X)))
+    X = dataset.X[list(found.columns)]
+    return replace(
+        dataset,
+        X=X,
+        roles=found.roles,
+        kinds=found.kinds,
+        other=dataset.X[found.constant].join(dataset.other),
+        notes=(*dataset.notes, *found.notes, *note_repeats(X)),
+    )
+
+
+def _override(dataset: Dataset, options: ReadOptions) -> Dataset:
+    """Read the rows again with the options given, the others as the file has them."""
+    given = _given(options)
+    if not given:
+        return dataset
+    merged = ReadOptions(**{**_known_keywords(dataset, options), **given})
+    parts = read_frame(join_table(dataset), merged)
+    note = f"Given options take the place of what the file says: {', '.join(given)}."
+    notes = (note, *dataset.notes, *parts.pop("notes"))
+    same_time = not {"time", "throughput", "time_unit"} & set(given)
+    times_s = dataset.times_s if same_time else None
+    return Dataset(**parts, notes=notes, times_s=times_s, provenance=dataset.provenance)
+
+
+def _given(options: ReadOptions) -> dict[str, Any]:
+    defaults = ReadOptions()
+    pairs = {field.name: getattr(options, field.name) for field in fields(options)}
+    return {name: value for name, value in pairs.items() if value != getattr(defaults, name)}
+
+
+def _known_keywords(dataset: Dataset, options: ReadOptions) -> dict[str, Any]:
+    moved = {*options.named, options.group}
+    return {
+        "intrinsic": [name for name in dataset.intrinsic if name not in moved],
+        "extrinsic": [name for name in dataset.extrinsic if name not in moved],
+        "categorical": dataset.categorical,
+        **dataset.basis.to_dict(),
+    }
