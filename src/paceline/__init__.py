@@ -30,7 +30,26 @@ _HOMES = {
     "load_space": "paceline.space",
 }
 
-__all__ = [*sorted(_HOMES), "__version__"]
+__all__ = [
+    "Comparison",
+    "Dataset",
+    "Explanation",
+    "FitResult",
+    "GenericExpression",
+    "GenericRegressor",
+    "Observation",
+    "Parameter",
+    "PowerLawRegressor",
+    "Space",
+    "TimeBasis",
+    "compare",
+    "explain",
+    "fit",
+    "load_dataset",
+    "load_fit",
+    "load_space",
+    "__version__",
+]
 
 if TYPE_CHECKING:
     from paceline.dataset import Dataset, Observation, TimeBasis, load_dataset

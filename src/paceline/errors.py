@@ -51,7 +51,8 @@ class MissingDependencyError(PacelineError, ImportError):
 
     def __init__(self, feature: str, package: str, extra: str) -> None:
         super().__init__(
-            f"{feature} needs {package}, which is not installed. Try: pip install paceline[{extra}]"
+            f"{feature} needs {package}, which is not installed. "
+            f"Try: pip install 'paceline[{extra}]'"
         )
 
 

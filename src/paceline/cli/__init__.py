@@ -1,1 +1,5 @@
-"""Under construction."""
+"""The command line: one file per verb, no logic."""
+
+from paceline.cli._main import main
+
+__all__ = ["main"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,12 @@ class Encoded:
     present: Array | None  # (rows, terms) of 0 and 1, or None when no parameter is ever 0
     levels: np.ndarray[tuple[int, ...], np.dtype[np.intp]]  # (rows, groups), over all groups
     log_extrinsic: Array  # (rows, extrinsic)
-    n_levels: int
+    level_groups: tuple[tuple[int, int], ...]  # first and end of every group's levels
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels over all groups."""
+        return self.level_groups[-1][1] if self.level_groups else 0
 
     def __len__(self) -> int:
         return len(self.log_terms)
@@ -36,7 +42,7 @@ class Encoded:
             present=None if self.present is None else self.present[rows],
             levels=self.levels[rows],
             log_extrinsic=self.log_extrinsic[rows],
-            n_levels=self.n_levels,
+            level_groups=self.level_groups,
         )
 
 
@@ -47,11 +53,6 @@ class Columns:
     terms: tuple[str, ...]
     levels: Mapping[str, tuple[str, ...]]
     extrinsic: tuple[str, ...]
-
-    @property
-    def n_levels(self) -> int:
-        """Number of levels over all categorical parameters."""
-        return sum(len(names) for names in self.levels.values())
 
     @property
     def n_constants(self) -> int:
@@ -68,17 +69,21 @@ class Columns:
             present=None if present.all() else present.astype(float),
             levels=self._level_numbers(X),
             log_extrinsic=np.log(_stack([positive(X, name) for name in self.extrinsic], len(X))),
-            n_levels=self.n_levels,
+            level_groups=self._level_groups(),
         )
+
+    def _level_groups(self) -> tuple[tuple[int, int], ...]:
+        ends = list(accumulate((len(known) for known in self.levels.values()), initial=0))
+        return tuple(pairwise(ends))
 
     def _level_numbers(self, X: pd.DataFrame) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
         numbers = np.empty((len(X), len(self.levels)), dtype=np.intp)
-        offset = 0
-        for column, (name, known) in enumerate(self.levels.items()):
-            place = {level: offset + i for i, level in enumerate(known)}
+        for column, ((name, known), (first, _)) in enumerate(
+            zip(self.levels.items(), self._level_groups(), strict=True)
+        ):
+            place = {level: first + i for i, level in enumerate(known)}
             codes, distinct = pd.factorize(X[name])
             numbers[:, column] = np.array([place[level_name(v)] for v in distinct])[codes]
-            offset += len(known)
         return numbers
 
 

@@ -8,7 +8,6 @@ evolution crawl.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +23,7 @@ N_POLISH_ROWS = 20_000
 
 _COARSE = 0.4  # smoothing of the first pass, in mean weighted residuals
 _FINE = (0.1, 0.02)
+_SNAP = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,19 +54,19 @@ def polish(problem: Problem, x: Array, budget: Budget, rng: np.random.Generator)
     x = descend(medium, x, _FINE, budget.n_fine)
     if medium is not problem:
         x = _descend_many_rows(problem, x, budget.n_full)
-    return _snap_to_zero(problem, x)
+    return _snap(problem, x)
 
 
 def descend(problem: Problem, x: Array, smoothings: tuple[float, ...], n_steps: int) -> Array:
     """Return the minimum of the smoothed cost near `x`, for one smoothing after the other."""
     margin = 1e-9 * np.minimum(problem.upper - problem.lower, 1.0)
     for relative in smoothings:
-        smoothing = _smoothing(problem, x, relative)
-        residuals, jacobian, loss = _robust(problem, smoothing)
+        robust = _Robust(problem, _smoothing(problem, x, relative))
+        loss: Any = robust.loss  # SciPy's stubs ask for an argument that SciPy never gives
         x = least_squares(
-            residuals,
+            robust.residuals,
             np.clip(x, problem.lower + margin, problem.upper - margin),
-            jacobian,
+            robust.jacobian,
             bounds=(problem.lower, problem.upper),
             loss=loss,
             x_scale="jac",
@@ -82,39 +82,39 @@ def _smoothing(problem: Problem, x: Array, relative: float) -> float:
     return float(max(relative * weighted, floor)) / float(problem.weights.sum())
 
 
-def _robust(
-    problem: Problem, smoothing: float
-) -> tuple[Callable[[Array], Array], Callable[[Array], Array], Callable[[Any], Any]]:
-    """Return residuals, Jacobian and loss whose sum is the smoothed cost over `smoothing`.
+class _Robust:
+    """Residuals, Jacobian and loss whose sum is the smoothed cost over `smoothing`.
 
-    The first rows are the measured ones, with ``rho(z) = 2 (sqrt(1 + z) - 1)``; the rows of
-    the penalty follow, quadratic for L2 and smoothed like the others for L1.
+    `least_squares` minimises half the sum of ``rho(residual^2)``. The first rows are the
+    measured ones, with ``rho(z) = 2 (sqrt(1 + z) - 1)``; the rows of the penalty follow,
+    quadratic for L2 and smoothed like the measured ones for L1.
     """
-    scale = problem.weights * (len(problem.weights) / problem.weights.sum() / smoothing)
-    penalised = np.flatnonzero(problem.strengths)
-    # least_squares minimises half the sum of rho: here sum_k w_k |r_k| * n / (sum w * smoothing)
-    pull = problem.strengths[penalised] * scale.sum() / problem.weights.sum()
-    is_l1 = problem.penalty.kind == "l1"
-    pull = pull if is_l1 else np.sqrt(2.0 * pull)
-    rows = np.zeros((len(penalised), len(problem.lower)))
-    rows[np.arange(len(penalised)), penalised] = pull
 
-    def residuals(x: Array) -> Array:
-        return np.concatenate([scale * problem.residuals(x), pull * x[penalised]])
+    def __init__(self, problem: Problem, smoothing: float) -> None:
+        self.problem = problem
+        per_cost = len(problem.weights) / problem.weights.sum() / smoothing
+        self.scale = problem.weights * per_cost
+        self.penalised = np.flatnonzero(problem.strengths)
+        self.n_quadratic = len(self.penalised) if problem.penalty.kind == "l2" else 0
+        pull = problem.strengths[self.penalised] * per_cost
+        self.pull = np.sqrt(2.0 * pull) if self.n_quadratic else pull
 
-    def jacobian(x: Array) -> Array:
-        return np.concatenate([problem.jacobian(x) * scale[:, None], rows])
+    def residuals(self, x: Array) -> Array:
+        rows = self.scale * self.problem.residuals(x)
+        return np.concatenate([rows, self.pull * x[self.penalised]])
 
-    def loss(z: Any) -> Any:
+    def jacobian(self, x: Array) -> Array:
+        rows = np.zeros((len(self.penalised), len(x)))
+        rows[np.arange(len(rows)), self.penalised] = self.pull
+        return np.concatenate([self.problem.jacobian(x) * self.scale[:, None], rows])
+
+    def loss(self, z: Array) -> Array:
         root = np.sqrt(1.0 + z)
         rho = np.array([2.0 * (root - 1.0), 1.0 / root, -0.5 / root**3])
-        if len(penalised) and not is_l1:
-            rho[:, -len(penalised) :] = (
-                z[-len(penalised) :], np.ones(len(penalised)), np.zeros(len(penalised))
-            )  # fmt: skip
+        if self.n_quadratic:
+            tail = slice(len(z) - self.n_quadratic, None)
+            rho[0, tail], rho[1, tail], rho[2, tail] = z[tail], 1.0, 0.0
         return rho
-
-    return residuals, jacobian, loss
 
 
 def _descend_many_rows(problem: Problem, x: Array, n_evaluations: int) -> Array:
@@ -132,13 +132,18 @@ def _descend_many_rows(problem: Problem, x: Array, n_evaluations: int) -> Array:
     return np.asarray(result.x)
 
 
-def _snap_to_zero(problem: Problem, x: Array) -> Array:
-    """Return `x` with every constant at 0 that the cost does not want elsewhere."""
+def _snap(problem: Problem, x: Array) -> Array:
+    """Return `x` with constants at 0, and levels equal, where the cost does not mind."""
+    first = problem.slices[2].start
+    targets = np.where(problem.lower <= 0, 0.0, x)
+    for start, end in problem.rows.level_groups:
+        group = slice(first + start, first + end)
+        targets[group] = x[group].min()
     cost = problem.cost(x)
-    for i in np.flatnonzero((np.abs(x) < 1e-3) & (x != 0) & (problem.lower <= 0)):
+    for i in np.flatnonzero((np.abs(x - targets) < _SNAP) & (x != targets)):
         trial = x.copy()
-        trial[i] = 0.0
-        if (tried := problem.cost(trial)) <= cost:
+        trial[i] = targets[i]
+        if (tried := problem.cost(trial)) <= cost * (1 + 1e-12):
             x, cost = trial, tried
     return x
 

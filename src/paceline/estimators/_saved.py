@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from paceline.dataset import TimeBasis
+from paceline.dataset import TimeBasis, write_text
 from paceline.errors import InvalidInputError, SchemaError
 from paceline.estimators._columns import Columns
 from paceline.estimators._expression import GenericExpression
@@ -37,7 +35,7 @@ _SETTINGS = (
 
 def save_fit(fit: FitResult, path: str | Path) -> None:
     """Write `fit` as JSON, whole or not at all."""
-    write_whole(Path(path), json.dumps(fit_to_dict(fit), indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(fit_to_dict(fit), indent=1, allow_nan=False) + "\n")
 
 
 def load_fit(path: str | Path) -> FitResult:
@@ -180,18 +178,3 @@ def _check_schema(path: str | Path, data: Mapping[str, Any]) -> None:
         raise SchemaError(
             path, f"was written by a newer Paceline (schema {version}). Upgrade Paceline."
         )
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file so that it is there whole or not at all."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be written: {error.strerror}.") from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise InvalidInputError(f"{path} cannot be written: {error.strerror}.") from error

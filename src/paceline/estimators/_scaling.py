@@ -45,7 +45,7 @@ class Scaling:
             present=rows.present,
             levels=rows.levels,
             log_extrinsic=rows.log_extrinsic - self.log_extrinsic,
-            n_levels=rows.n_levels,
+            level_groups=rows.level_groups,
         )
         return scaled, times / self.time_s
 

@@ -1,0 +1,55 @@
+"""``paceline check``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from paceline.cli._options import data_options, format_option, read_data
+from paceline.cli._output import print_json
+from paceline.errors import InvalidInputError
+
+
+def parse_share(text: str) -> float:
+    """Return the share that ``10%`` or ``0.1`` means."""
+    number = text.strip().removesuffix("%").strip()
+    try:
+        share = float(number) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 < share < float("inf"):
+        raise InvalidInputError(f"--max-error must be a share such as 10%, but got {text!r}.")
+    return share
+
+
+@click.command(epilog="\b\nExample:\n  paceline check model.json new.csv --max-error 10%")
+@click.argument("model", type=click.Path())
+@click.argument("data", type=click.Path())
+@click.option("--max-error", default="10%", show_default=True, help="Mean percentage error.")
+@data_options
+@format_option
+def command(model: str, data: str, max_error: str, output_format: str, **options: Any) -> None:
+    """Exit 1 when MODEL's mean error on DATA exceeds a limit: a gate for CI."""
+    from paceline.estimators import load_fit, score
+    from paceline.units import format_percent
+
+    limit = parse_share(max_error)
+    fit = load_fit(model)
+    if options["intrinsic"] is None and options["extrinsic"] is None and data.endswith(".csv"):
+        columns = fit.estimator.columns_
+        options["extrinsic"] = list(columns.extrinsic)
+        options["intrinsic"] = [n for n in fit.measured.names if n not in columns.extrinsic]
+        options["categorical"] = list(columns.levels)
+    dataset = read_data(data, options)
+    scores = score(dataset.y, fit.predict(dataset.X)["predicted_s"])
+    good = scores.mape <= limit
+    if output_format == "json":
+        print_json({"max_error": limit, "passed": good, "scores": scores.to_dict()})
+    else:
+        verdict = "within" if good else "above"
+        click.echo(
+            f"Mean error {format_percent(scores.mape, 3)} on {dataset.n_rows} rows, "
+            f"{verdict} the limit of {format_percent(limit, 3)}."
+        )
+    raise SystemExit(0 if good else 1)

@@ -1,0 +1,66 @@
+"""``paceline compare``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from paceline.cli._options import data_options, format_option, read_data, seed_option
+from paceline.cli._output import print_json, progress_bar
+from paceline.errors import InvalidInputError
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  paceline compare times.csv\n"
+    "  paceline compare times.csv --group model --folds 10 -o comparison.csv"
+)
+@click.argument("data", type=click.Path())
+@click.option("--folds", type=click.IntRange(2), default=5, show_default=True)
+@click.option("--holdout", type=float, help="Hold out this share once, instead of folds.")
+@click.option("-o", "--output", type=click.Path(), help="Write the table as .csv or .json.")
+@seed_option
+@data_options
+@format_option
+def command(
+    data: str,
+    folds: int,
+    holdout: float | None,
+    output: str | None,
+    output_format: str,
+    **options: Any,
+) -> None:
+    """Fit every form and every black box to DATA on the same folds, one table."""
+    from paceline.estimators import compare
+    from paceline.reports import show_comparison
+
+    if output and not output.endswith((".csv", ".json")):
+        raise InvalidInputError(f"-o must end in .csv or .json, but got {output!r}.")
+    dataset = read_data(data, options)
+    with progress_bar("Comparing") as progress:
+        comparison = compare(
+            dataset,
+            group=options["group"],
+            n_folds=folds,
+            holdout=holdout,
+            random_state=options["random_state"],
+            progress=progress,
+        )
+    if output:
+        _write(comparison, output)
+    if output_format == "json":
+        print_json(comparison.to_dict())
+    else:
+        click.echo(show_comparison(comparison))
+
+
+def _write(comparison: Any, output: str) -> None:
+    import json
+
+    from paceline.dataset import write_text
+
+    if output.endswith(".json"):
+        write_text(output, json.dumps(comparison.to_dict(), indent=2) + "\n")
+    else:
+        write_text(output, comparison.to_frame().to_csv(index=False))

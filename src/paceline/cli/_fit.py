@@ -1,0 +1,63 @@
+"""``paceline fit``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from paceline.cli._options import data_options, format_option, read_data, say_notes, seed_option
+from paceline.cli._output import print_json, progress_bar
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  paceline fit times.csv -o model.json\n"
+    "  paceline fit times.csv --intrinsic layers,width --extrinsic n_gpus,batch\n"
+    "  paceline fit runs.db --penalty l2 --strength 0.001 --seeds 1"
+)
+@click.argument("data", type=click.Path())
+@click.option("-o", "--output", type=click.Path(), help="Write the fitted model here.")
+@click.option("--form", default="auto", show_default=True, help="auto or generic.")
+@click.option("--solver", type=click.Choice(["fast", "de"]), default="fast", show_default=True)
+@click.option(
+    "--penalty", type=click.Choice(["none", "l1", "l2"]), default="none", show_default=True
+)
+@click.option("--strength", type=float, default=0.001, show_default=True, help="Of coefficients.")
+@click.option("--power-strength", type=float, help="Of powers [default: as --strength].")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Seeds for the spread of the constants; 1: quick, no study of stability.",
+)
+@seed_option
+@data_options
+@format_option
+def command(data: str, output: str | None, output_format: str, **options: Any) -> None:
+    """Fit a readable expression of the time to DATA, a .csv or a .db of ours."""
+    from paceline.estimators import GenericRegressor, fit, fit_to_dict, save_fit
+    from paceline.explainers import explain
+    from paceline.reports import show_explanation
+
+    dataset = read_data(data, options)
+    settings = ("penalty", "strength", "power_strength", "solver")
+    with progress_bar("Fitting") as progress:
+        result = fit(
+            dataset,
+            form=options["form"],
+            estimator=GenericRegressor(**{name: options[name] for name in settings}),
+            n_seeds=options["seeds"],
+            group=options["group"],
+            random_state=options["random_state"],
+            progress=progress,
+        )
+    say_notes(result.notes[len(dataset.notes) :])
+    if output:
+        save_fit(result, output)
+    if output_format == "json":
+        print_json(fit_to_dict(result))
+    else:
+        click.echo(show_explanation(explain(result)))
+        click.echo(f"\nWritten to {output}." if output else "\nNot saved (use -o model.json).")

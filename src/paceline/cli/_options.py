@@ -1,0 +1,96 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from paceline.errors import InvalidInputError
+
+Command = Callable[..., Any]
+
+
+class Names(click.ParamType[list[str]]):
+    """A comma-separated list of names."""
+
+    name = "a,b"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
+        """Split the names."""
+        if isinstance(value, list):
+            return value
+        return [name.strip() for name in str(value).split(",") if name.strip()]
+
+
+def data_options(function: Command) -> Command:
+    """Add the options that say what the columns of DATA are."""
+    options = [
+        click.option("--time", metavar="COL", help="Column of the time [default: time_s]."),
+        click.option("--intrinsic", type=Names(), help="Columns that say what the job is."),
+        click.option("--extrinsic", type=Names(), help="Columns that say how it is scaled."),
+        click.option("--categorical", type=Names(), help="Columns of numbers that are labels."),
+        click.option("--time-unit", type=click.Choice(["s", "ms", "us"]), help="Unit [s]."),
+        click.option("--throughput", metavar="COL", help="Samples/s; time = batch / it."),
+        click.option("--time-per", type=click.Choice(["step", "epoch", "sample"])),
+        click.option("--group", metavar="COL", help="Rows of a value stay in one fold."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def read_data(path: str, options: dict[str, Any]) -> Any:
+    """Load DATA with the options that were given, and say on stderr what was guessed."""
+    from paceline.dataset import load_dataset
+
+    keywords = ("time", "intrinsic", "extrinsic", "categorical", "time_unit", "throughput")
+    given = {n: options[n] for n in (*keywords, "time_per", "group") if options[n] is not None}
+    dataset = load_dataset(path, **given)
+    say_notes(dataset.notes)
+    return dataset
+
+
+def say_notes(notes: tuple[str, ...]) -> None:
+    """Print what a user should know to stderr."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def format_option(function: Command) -> Command:
+    """Add ``--output-format``."""
+    return click.option(
+        "--output-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="What is printed to stdout.",
+    )(function)
+
+
+def seed_option(function: Command) -> Command:
+    """Add ``--random-state``."""
+    return click.option(
+        "--random-state", type=int, default=0, show_default=True, help="Seed of all draws."
+    )(function)
+
+
+def at_option(help: str) -> Callable[[Command], Command]:
+    """Add the repeatable ``--at name=value``."""
+    return click.option("--at", multiple=True, metavar="NAME=VALUE", help=help)
+
+
+def parse_at(pairs: tuple[str, ...]) -> dict[str, str]:
+    """Return the point that ``--at name=value`` describes."""
+    point: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise InvalidInputError(
+                f"--at must be NAME=VALUE, but got {pair!r}. Try: --at n_devices=16"
+            )
+        if name.strip() in point:
+            raise InvalidInputError(f"--at must name a parameter once, but {name!r} comes twice.")
+        point[name.strip()] = value.strip()
+    return point

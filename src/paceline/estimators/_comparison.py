@@ -1,0 +1,299 @@
+"""Every form and every black box on the same held-out rows, in one table."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from paceline.dataset import Dataset
+from paceline.errors import BoundWarning, ConvergenceWarning, InvalidInputError, PacelineError
+from paceline.estimators._columns import Array
+from paceline.estimators._folds import Fold, Rows, folds_of, holdout_of
+from paceline.estimators._members import Factory, default_members
+from paceline.estimators._metrics import Scores, noise_floor, score
+from paceline.estimators._stability import Progress
+from paceline.units import format_percent
+
+SCHEMA = "paceline/comparison/1"
+
+# a member that cannot be fitted; anything else is a fault of ours and must be seen
+_FAILURES = (PacelineError, ValueError, np.linalg.LinAlgError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """How one member did.
+
+    Parameters
+    ----------
+    name
+        Name of the member.
+    scores
+        Errors over all held-out rows; None when the member failed.
+    fit_seconds
+        Mean time of one fit; None when the member failed.
+    settings
+        What the member was set to, in words.
+    error
+        Why the member failed, or ``""``.
+    """
+
+    name: str
+    scores: Scores | None
+    fit_seconds: float | None
+    settings: Mapping[str, str]
+    error: str = ""
+
+    @property
+    def mape(self) -> float:
+        """Mean absolute percentage error; infinite when the member failed."""
+        return float("inf") if self.scores is None else self.scores.mape
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as plain data."""
+        return {
+            "name": self.name,
+            "scores": None if self.scores is None else self.scores.to_dict(),
+            "fit_seconds": self.fit_seconds,
+            "settings": dict(self.settings),
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Members compared on the same held-out rows.
+
+    Parameters
+    ----------
+    rows
+        One per member, the least mean absolute percentage error first, failed ones last.
+    n_rows
+        Rows of the dataset.
+    n_held_out
+        Rows that the scores are over.
+    n_folds
+        Number of fits of each member.
+    split
+        How rows were held out, in words.
+    floor
+        What repeats of one configuration differ by, as a share; None without repeats.
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    n_rows: int
+    n_held_out: int
+    n_folds: int
+    split: str
+    floor: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain data."""
+        return {
+            "schema": SCHEMA,
+            "rows": [row.to_dict() for row in self.rows],
+            "n_rows": self.n_rows,
+            "n_held_out": self.n_held_out,
+            "n_folds": self.n_folds,
+            "split": self.split,
+            "floor": self.floor,
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one line per member, the settings as text."""
+        names = list(Scores.__dataclass_fields__)
+        lines = []
+        for row in self.rows:
+            scores = dict.fromkeys(names) if row.scores is None else row.scores.to_dict()
+            lines.append(
+                {
+                    "name": row.name,
+                    **scores,
+                    "fit_seconds": row.fit_seconds,
+                    "settings": ", ".join(f"{k}: {v}" for k, v in row.settings.items()),
+                    "error": row.error,
+                }
+            )
+        columns = ["name", *names, "fit_seconds", "settings", "error"]
+        return pd.DataFrame(lines, columns=columns).astype(
+            dict.fromkeys([*names, "fit_seconds"], float)
+        )
+
+
+def compare(
+    dataset: Dataset,
+    *,
+    group: str | None = None,
+    n_folds: int = 5,
+    holdout: float | tuple[Any, Any] | None = None,
+    members: Mapping[str, Factory] | None = None,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Fit every member to the same rows and score it on the same held-out ones.
+
+    Parameters
+    ----------
+    dataset
+        What was measured.
+    group
+        Column whose equal values are held out together; None: identical configurations.
+    n_folds
+        Number of folds; fewer when there are fewer groups.
+    holdout
+        Instead of folds, one split: the share of rows to hold out, or the numbers of the rows
+        to fit and of those to hold out.
+    members
+        Name to a function that makes an unfitted estimator for a dataset; None:
+        `default_members`.
+    random_state
+        Seed of the folds and of the default members.
+    progress
+        Called with the fits done, their total and what comes next.
+
+    Returns
+    -------
+    Comparison
+        A member that cannot be fitted is reported in its row; the others go on.
+
+    Raises
+    ------
+    InvalidInputError
+        When rows cannot be held out as asked, or there is no member.
+    """
+    members = default_members(random_state) if members is None else members
+    if not members:
+        raise InvalidInputError("At least one member is needed to compare, but got none.")
+    folds, split = _split(dataset, group, n_folds, holdout, random_state)
+    trial = _Trial(
+        dataset=dataset,
+        folds=folds,
+        progress=progress or _say_nothing,
+        n_fits=len(members) * len(folds),
+    )
+    rows = [trial.row_of(n, *member) for n, member in enumerate(members.items())]
+    trial.progress(trial.n_fits, trial.n_fits, "done")
+    return Comparison(
+        rows=tuple(sorted(rows, key=lambda row: (bool(row.error), row.mape))),
+        n_rows=dataset.n_rows,
+        n_held_out=len(trial.held_out),
+        n_folds=len(folds),
+        split=split,
+        floor=noise_floor(dataset.y, dataset.groups()),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trial:
+    """The rows that every member is tried on."""
+
+    dataset: Dataset
+    folds: Sequence[Fold]
+    progress: Progress
+    n_fits: int
+
+    @property
+    def held_out(self) -> Rows:
+        return np.concatenate([test for _, test in self.folds])
+
+    def row_of(self, n_before: int, name: str, factory: Factory) -> ComparisonRow:
+        """Return how a member did, or why it failed."""
+        try:
+            predicted, seconds, settings = self._fit_all(n_before, name, factory)
+            scores = score(self.dataset.y.to_numpy()[self.held_out], predicted)
+        except _FAILURES as error:
+            reason = str(error) or type(error).__name__
+            return ComparisonRow(
+                name=name, scores=None, fit_seconds=None, settings={}, error=reason
+            )
+        return ComparisonRow(name=name, scores=scores, fit_seconds=seconds, settings=settings)
+
+    def _fit_all(
+        self, n_before: int, name: str, factory: Factory
+    ) -> tuple[Array, float, dict[str, str]]:
+        predicted, seconds, settings = [], [], []
+        for k, (train, test) in enumerate(self.folds):
+            label = f"{name}, fit {k + 1} of {len(self.folds)}"
+            self.progress(n_before * len(self.folds) + k, self.n_fits, label)
+            model = factory(self.dataset)
+            seconds.append(self._fit(model, train))
+            predicted.append(model.predict(self.dataset.X.iloc[test]))
+            settings.append(_settings_of(model))
+        return np.concatenate(predicted), float(np.mean(seconds)), _summary(settings)
+
+    def _fit(self, model: Any, train: Rows) -> float:
+        """Fit and return the seconds; our own warnings would come once per fold."""
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoundWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(self.dataset.X.iloc[train], self.dataset.y.iloc[train])
+        return time.perf_counter() - start
+
+
+def _split(
+    dataset: Dataset,
+    group: str | None,
+    n_folds: int,
+    holdout: float | tuple[Any, Any] | None,
+    random_state: int,
+) -> tuple[list[Fold], str]:
+    """Return the folds and how they were made, in words."""
+    if isinstance(holdout, tuple):
+        fold = _check_rows(holdout, group, dataset.n_rows)
+        return [fold], f"{len(fold[0])} given rows to fit, {len(fold[1])} held out"
+    groups = dataset.groups(group)
+    together = f"rows of the same {group or 'configuration'} kept together"
+    if holdout is not None:
+        fold = holdout_of(groups, holdout, random_state)
+        share = format_percent(len(fold[1]) / dataset.n_rows)
+        return [fold], f"{share} of the rows held out, {together}"
+    folds = folds_of(groups, n_folds, random_state)
+    return folds, f"{len(folds)} folds, {together}"
+
+
+def _check_rows(pair: tuple[Any, Any], group: str | None, n_rows: int) -> Fold:
+    if group is not None:
+        raise InvalidInputError(
+            f"Given rows cannot be regrouped by `{group}`: give a share to hold out, or no group."
+        )
+    train, test = (np.asarray(rows, dtype=np.intp) for rows in pair)
+    both = np.concatenate([train, test])
+    if not (len(train) and len(test)) or both.min() < 0 or both.max() >= n_rows:
+        raise InvalidInputError(
+            f"Rows to fit and to hold out must be numbers from 0 to {n_rows - 1}, some of each."
+        )
+    if len(np.unique(both)) < len(both):
+        raise InvalidInputError("No row may be given twice, neither to fit nor to hold out.")
+    return train, test
+
+
+def _settings_of(model: Any) -> dict[str, str]:
+    """Return what a fitted member says that it chose, else how it was made."""
+    chosen = getattr(model, "settings_", None)
+    if chosen is None:
+        made = model.get_params(deep=False) if hasattr(model, "get_params") else {}
+        roles = ("extrinsic", "categorical", "random_state")
+        chosen = {k: v for k, v in made.items() if v is not None and k not in roles}
+    return {str(k): str(v) for k, v in chosen.items()}
+
+
+def _summary(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the settings of all folds: once where they agree, else each with its count."""
+    summary = {}
+    for key in dict.fromkeys(key for one in settings for key in one):
+        counts = Counter(one[key] for one in settings if key in one).most_common()
+        often = [f"{value} ({n} of {len(settings)})" for value, n in counts]
+        summary[key] = counts[0][0] if len(counts) == 1 else ", ".join(often)
+    return summary
+
+
+def _say_nothing(done: int, total: int, label: str) -> None:
+    pass

@@ -1,0 +1,28 @@
+"""Plain text tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return rows under a header; the first `left` columns to the left, others to the right.
+
+    Examples
+    --------
+    >>> print(table(["form", "error"], [["generic", "4 %"], ["forest", "11 %"]]))
+    form     error
+    generic    4 %
+    forest    11 %
+    """
+    cells = [list(header), *[list(row) for row in rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    return "\n".join(_line(row, widths, left) for row in cells)
+
+
+def _line(row: Sequence[str], widths: Sequence[int], left: int) -> str:
+    aligned = [
+        cell.ljust(width) if i < left else cell.rjust(width)
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(aligned).rstrip()
