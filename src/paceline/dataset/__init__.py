@@ -6,6 +6,7 @@ from paceline.dataset._basis import TimeBasis
 from paceline.dataset._cells import level_name
 from paceline.dataset._csv import read_csv, read_table
 from paceline.dataset._dataset import Dataset
+from paceline.dataset._files import write_text
 from paceline.dataset._load import load_dataset
 from paceline.dataset._names import counts_all_devices
 from paceline.dataset._observation import Observation
@@ -23,4 +24,5 @@ __all__ = [
     "read_store",
     "read_table",
     "save_store",
+    "write_text",
 ]

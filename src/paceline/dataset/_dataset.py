@@ -63,6 +63,9 @@ class Dataset:
                 raise InvalidInputError(
                     f"`{label}` must name every column of X, but got {list(given)} for {names}."
                 )
+        doubled = {*names, TIME} & {*self.other.columns} or {TIME} & {*names}
+        if doubled:
+            raise InvalidInputError(f"Every column must have one place, but got {doubled} twice.")
         if not len(self.other) and len(self.X):
             object.__setattr__(self, "other", pd.DataFrame(index=self.X.index))
         lengths = {len(self.X), len(self.y), len(self.other)}

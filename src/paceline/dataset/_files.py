@@ -32,3 +32,9 @@ def written_whole(path: Path) -> Iterator[Path]:
     finally:
         for companion in _COMPANIONS:
             temporary.with_name(temporary.name + companion).unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file so that it is there whole or not at all."""
+    with written_whole(Path(path)) as temporary:
+        temporary.write_text(text, encoding="utf-8")

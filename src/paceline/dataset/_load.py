@@ -68,15 +68,14 @@ def _drop_constant(dataset: Dataset) -> Dataset:
     for name in dataset.X.columns:
         found.add(name, dataset.roles[name], dataset.X[name].to_numpy())
     if not found.constant:
-        return replace(dataset, notes=(*dataset.notes, *note_repeats(dataset.X)))
-    X = dataset.X[list(found.columns)]
+        return dataset
     return replace(
         dataset,
-        X=X,
+        X=dataset.X[list(found.columns)],
         roles=found.roles,
         kinds=found.kinds,
         other=dataset.X[found.constant].join(dataset.other),
-        notes=(*dataset.notes, *found.notes, *note_repeats(X)),
+        notes=(*dataset.notes, *found.notes),
     )
 
 
@@ -84,8 +83,8 @@ def _override(dataset: Dataset, options: ReadOptions) -> Dataset:
     """Read the rows again with the options given, the others as the file has them."""
     given = _given(options)
     if not given:
-        return dataset
-    merged = ReadOptions(**{**_known_keywords(dataset, options), **given})
+        return replace(dataset, notes=(*dataset.notes, *note_repeats(dataset.X)))
+    merged = ReadOptions(**_merged_keywords(dataset, options, given))
     parts = read_frame(join_table(dataset), merged)
     note = f"Given options take the place of what the file says: {', '.join(given)}."
     notes = (note, *dataset.notes, *parts.pop("notes"))
@@ -100,11 +99,16 @@ def _given(options: ReadOptions) -> dict[str, Any]:
     return {name: value for name, value in pairs.items() if value != getattr(defaults, name)}
 
 
-def _known_keywords(dataset: Dataset, options: ReadOptions) -> dict[str, Any]:
+def _merged_keywords(
+    dataset: Dataset, options: ReadOptions, given: dict[str, Any]
+) -> dict[str, Any]:
     moved = {*options.named, options.group}
+    # Levels that look like numbers must stay levels, unless a role was given anew.
+    labels = [name for name in dataset.categorical if name not in moved]
     return {
         "intrinsic": [name for name in dataset.intrinsic if name not in moved],
         "extrinsic": [name for name in dataset.extrinsic if name not in moved],
-        "categorical": dataset.categorical,
         **dataset.basis.to_dict(),
+        **given,
+        "categorical": list(dict.fromkeys([*labels, *options.categorical])),
     }

@@ -17,6 +17,10 @@ _Design = Callable[[Sequence[Parameter], int, np.random.Generator], list[Trial]]
 # A stride near this share of the grid spreads any number of steps evenly (golden section).
 _GOLDEN_SHARE = (math.sqrt(5) - 1) / 2
 
+# A linear congruential step modulo 2^64 (Knuth, MMIX).
+_HASH_FACTOR = 6364136223846793005
+_HASH_STEP = 1442695040888963407
+
 
 def sample(
     parameters: Sequence[Parameter], n: int | None, design: str, random_state: int
@@ -54,13 +58,13 @@ def _draw_latin(parameters: Sequence[Parameter], n: int, rng: np.random.Generato
 def _draw_grid(parameters: Sequence[Parameter], n: int, rng: np.random.Generator) -> list[Trial]:
     """Draw the full grid, or `n` different points of it that no list of the grid is needed for."""
     size = count_combinations(parameters)
+    radices = [len(parameter.values) for parameter in parameters]
     if n >= size:
-        return _trials(parameters, [_digits(i, parameters) for i in range(size)])
-    orders = [rng.permutation(len(parameter.values)).tolist() for parameter in parameters]
-    start, stride = int(rng.integers(min(size, 2**62))), _coprime_stride(size)
-    points = [_digits((start + i * stride) % size, parameters) for i in range(n)]
-    shuffled = [[order[d] for order, d in zip(orders, p, strict=True)] for p in points]
-    return _trials(parameters, shuffled)
+        return _trials(parameters, [_digits(i, radices) for i in range(size)])
+    start, key = (int(number) for number in rng.integers(2**62, size=2))
+    stride = _coprime_stride(size)
+    points = (_digits((start + i * stride) % size, radices) for i in range(n))
+    return _trials(parameters, [_shuffle(point, radices, key) for point in points])
 
 
 def _coprime_stride(size: int) -> int:
@@ -71,13 +75,26 @@ def _coprime_stride(size: int) -> int:
     return stride
 
 
-def _digits(index: int, parameters: Sequence[Parameter]) -> list[int]:
+def _digits(index: int, radices: Sequence[int]) -> list[int]:
     """Decode a position in the grid; the last parameter varies fastest."""
     digits = []
-    for parameter in reversed(parameters):
-        index, digit = divmod(index, len(parameter.values))
+    for radix in reversed(radices):
+        index, digit = divmod(index, radix)
         digits.append(digit)
     return digits[::-1]
+
+
+def _shuffle(digits: Sequence[int], radices: Sequence[int], key: int) -> list[int]:
+    """Send each point of the grid to another one, no two to the same.
+
+    Every digit is shifted by a hash of the faster ones, which can be undone from the last
+    digit on. Without it one stride could be in step with a parameter and skip its values.
+    """
+    shuffled = []
+    for digit, radix in zip(reversed(digits), reversed(radices), strict=True):
+        shuffled.append((digit + (key >> 17)) % radix)  # the low bits of such a hash are poor
+        key = ((key ^ (shuffled[-1] + 1)) * _HASH_FACTOR + _HASH_STEP) % 2**64
+    return shuffled[::-1]
 
 
 def _trials(parameters: Sequence[Parameter], choices: Sequence[Sequence[int]]) -> list[Trial]:
