@@ -38,7 +38,7 @@ class ComparisonRow:
     scores
         Errors over all held-out rows; None when the member failed.
     fit_seconds
-        Mean time of one fit; None when the member failed.
+        Mean time of one fit; 0 when the member failed.
     settings
         What the member was set to, in words.
     error
@@ -47,7 +47,7 @@ class ComparisonRow:
 
     name: str
     scores: Scores | None
-    fit_seconds: float | None
+    fit_seconds: float
     settings: Mapping[str, str]
     error: str = ""
 
@@ -211,7 +211,7 @@ class _Trial:
         except _FAILURES as error:
             reason = str(error) or type(error).__name__
             return ComparisonRow(
-                name=name, scores=None, fit_seconds=None, settings={}, error=reason
+                name=name, scores=None, fit_seconds=0.0, settings={}, error=reason
             )
         return ComparisonRow(name=name, scores=scores, fit_seconds=seconds, settings=settings)
 

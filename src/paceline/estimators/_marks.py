@@ -13,6 +13,6 @@ from paceline.estimators._columns import Array
 
 def level_marks(values: pd.Series[Any], known: tuple[str, ...]) -> Array:
     """Return a column of 0 and 1 for every known level; an unseen level has no mark."""
-    codes, distinct = pd.factorize(values)
+    codes, distinct = pd.factorize(values, use_na_sentinel=False)
     names = np.array([level_name(value) for value in distinct], dtype=object)
     return (names[codes, None] == np.array(known, dtype=object)).astype(float)

@@ -21,6 +21,7 @@ from paceline.estimators._metrics import score
 
 Shape = tuple[int, ...]
 
+N_TREES = {"forest": 300, "boosting": 500, "svr": 0}
 TARGETS = ("log time", "time")
 MIN_ROWS = 9  # with fewer, held-out errors choose nothing but noise
 MAX_KERNEL_ROWS = 10_000  # the kernel of a support vector machine grows with the square
@@ -41,7 +42,8 @@ class Recipe:
 
     def fit(self, Z: Array, times: Array, n_trees: int, seed: int) -> Fitted:
         """Return the regressor fitted to rows `Z` of numbers."""
-        target = np.log(times) if self.target == "log time" else times
+        unit_s = float(np.median(times))
+        target = np.log(times / unit_s) if self.target == "log time" else times / unit_s
         middle, width = float(target.mean()), float(target.std()) or 1.0
         most = MAX_KERNEL_ROWS if self.member == "svr" else len(times)
         rows = _some_rows(len(times), most, seed)
@@ -51,6 +53,7 @@ class Recipe:
             is_log=self.target == "log time",
             middle=middle,
             width=width,
+            unit_s=unit_s,
             floor_s=_FLOOR * float(times.min()),
         )
 
@@ -63,13 +66,14 @@ class Fitted:
     is_log: bool
     middle: float
     width: float
+    unit_s: float
     floor_s: float
 
     def predict(self, Z: Array) -> Array:
         """Return times in seconds, never quite 0."""
         target = self.regressor.predict(Z) * self.width + self.middle
-        times = np.exp(np.clip(target, -700.0, 700.0)) if self.is_log else target
-        return np.maximum(times, self.floor_s)
+        times = np.exp(np.clip(target, -300.0, 300.0)) if self.is_log else target
+        return np.maximum(times * self.unit_s, self.floor_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +89,7 @@ class Grid:
 GRIDS: Mapping[str, Grid] = {
     "forest": Grid(
         first=({"max_features": 1.0},),
-        second=({"max_features": 0.4},),
+        second=({"max_features": 0.6},),
         max_rows=2_000,
         tree_share=0.1,
     ),
@@ -98,12 +102,13 @@ GRIDS: Mapping[str, Grid] = {
         max_rows=1_000,
     ),
     "boosting": Grid(
-        first=({"learning_rate": 0.1, "max_depth": 4},),
+        first=({"learning_rate": 0.1, "max_depth": 3},),
         second=(
             {"learning_rate": 0.1, "max_depth": 2},
-            {"learning_rate": 0.05, "max_depth": 6},
+            {"learning_rate": 0.05, "max_depth": 5},
         ),
         max_rows=2_000,
+        tree_share=0.6,
     ),
 }
 
@@ -114,7 +119,8 @@ def choose_recipe(member: str, Z: Array, times: Array, n_trees: int, seed: int) 
     The folds keep rows of the same configuration together.
     """
     grid = GRIDS[member]
-    plain = Recipe(member=member, target=TARGETS[0], options=grid.first[-1])
+    middle = grid.first[len(grid.first) // 2]
+    plain = Recipe(member=member, target=TARGETS[0], options=middle)
     rows = _some_rows(len(times), grid.max_rows, seed)
     Z, times = Z[rows], times[rows]
     groups = np.unique(Z, axis=0, return_inverse=True)[1].ravel()
@@ -164,12 +170,17 @@ def _forest(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -
 
 
 def _boosting(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -> Any:
-    common = {"max_features": 0.5, "random_state": seed, **options}
     if shape[0] > MAX_EXACT_ROWS:
         return HistGradientBoostingRegressor(
-            max_iter=n_trees, max_leaf_nodes=None, early_stopping=False, **common
+            max_iter=n_trees,
+            max_leaf_nodes=None,
+            early_stopping=False,
+            random_state=seed,
+            **options,
         )
-    return GradientBoostingRegressor(n_estimators=n_trees, subsample=0.7, **common)
+    return GradientBoostingRegressor(
+        n_estimators=n_trees, subsample=0.7, random_state=seed, **options
+    )
 
 
 def _svr(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -> Any:
