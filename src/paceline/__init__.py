@@ -42,13 +42,13 @@ __all__ = [
     "PowerLawRegressor",
     "Space",
     "TimeBasis",
+    "__version__",
     "compare",
     "explain",
     "fit",
     "load_dataset",
     "load_fit",
     "load_space",
-    "__version__",
 ]
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from paceline.errors import InvalidInputError, UnknownNameError
 from paceline.estimators._expression import not_negative, positive
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+Index = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class Encoded:
 
     log_terms: Array  # (rows, terms); 0 where the parameter is 0
     present: Array | None  # (rows, terms) of 0 and 1, or None when no parameter is ever 0
-    levels: np.ndarray[tuple[int, ...], np.dtype[np.intp]]  # (rows, groups), over all groups
+    levels: Index  # (rows, groups), over all groups
     log_extrinsic: Array  # (rows, extrinsic)
     level_groups: tuple[tuple[int, int], ...]  # first and end of every group's levels
 
@@ -76,7 +77,7 @@ class Columns:
         ends = list(accumulate((len(known) for known in self.levels.values()), initial=0))
         return tuple(pairwise(ends))
 
-    def _level_numbers(self, X: pd.DataFrame) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+    def _level_numbers(self, X: pd.DataFrame) -> Index:
         numbers = np.empty((len(X), len(self.levels)), dtype=np.intp)
         for column, ((name, known), (first, _)) in enumerate(
             zip(self.levels.items(), self._level_groups(), strict=True)

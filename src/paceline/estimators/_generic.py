@@ -17,6 +17,7 @@ from paceline.estimators._expression import GenericExpression
 from paceline.estimators._fast import solve_fast
 from paceline.estimators._scaling import BOUNDS, build_problem, merge_rows, scaling_of
 from paceline.estimators._stability import Stability, study_stability
+from paceline.estimators._threads import one_thread
 
 CHOICES = {
     "penalty": ("none", "l1", "l2"),
@@ -127,7 +128,8 @@ class GenericRegressor(BaseTimeRegressor):
         """Return the constants that the solver finds with this seed, in the problem's units."""
         seed = int(np.random.default_rng(random_state).integers(2**31))
         solve = solve_fast if self.solver == "fast" else solve_evolution
-        return solve(self.problem_, seed)
+        with one_thread():
+            return solve(self.problem_, seed)
 
     def _adopt(self, x: Array) -> None:
         self.x_ = x

@@ -14,7 +14,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from paceline.estimators._columns import Array, Encoded
+from paceline.estimators._columns import Array, Encoded, Index
+
+# a table of 0 and 1 is quick to multiply with, as long as it stays in the cache
+_MAX_ONE_HOT_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +142,41 @@ class Problem:
 
     def _parts(self, x: Array) -> tuple[Array, Array, Array]:
         """Return I^p (rows, terms), the sum in the brackets and the extrinsic factor."""
-        a, p, levels, q = self.slices
-        powers = np.exp(self.rows.log_terms * x[p])
-        if self.rows.present is not None:
-            powers *= self.rows.present
+        a, _, levels, q = self.slices
+        powers = self._powers(x)
         brackets = powers @ x[a]
-        for column in self.rows.levels.T:
-            brackets += x[levels][column]
+        if len(brackets) <= _MAX_ONE_HOT_ROWS:
+            brackets += self.one_hot @ x[levels]
+        else:
+            for column in self.rows.levels.T:
+                brackets += x[levels][column]
         return powers, brackets, np.exp(self.rows.log_extrinsic @ x[q])
+
+    def _powers(self, x: Array) -> Array:
+        """Return I^p; one exponential per distinct value where the values repeat."""
+        p = x[self.slices[1]]
+        if self._distinct is None:
+            powers = np.exp(self.rows.log_terms * p)
+        else:
+            logs, columns, places = self._distinct
+            powers = np.exp(logs * p[columns]).take(places)
+        return powers if self.rows.present is None else powers * self.rows.present
+
+    @cached_property
+    def _distinct(self) -> tuple[Array, Index, Index] | None:
+        """Distinct logarithms of all terms, their columns, and where each cell finds its own."""
+        logs, places, n_logs = [], [], 0
+        for column in self.rows.log_terms.T:
+            distinct, place = np.unique(column, return_inverse=True)
+            if len(distinct) > len(column) // 4:
+                return None
+            logs.append(distinct)
+            places.append(place + n_logs)
+            n_logs += len(distinct)
+        if not logs:
+            return None
+        columns = np.repeat(np.arange(len(logs)), [len(distinct) for distinct in logs])
+        return np.concatenate(logs), columns, np.ascontiguousarray(np.column_stack(places))
 
     def _sum_by_level(self, values: Array) -> Array:
         total = np.zeros(self.rows.n_levels)

@@ -14,6 +14,7 @@ import numpy as np
 
 from paceline.estimators._columns import Array
 from paceline.estimators._fast import Budget, polish
+from paceline.estimators._threads import one_thread
 
 if TYPE_CHECKING:
     from paceline.estimators._generic import GenericRegressor
@@ -137,7 +138,8 @@ def _refit_resampled(model: GenericRegressor, rng: np.random.Generator) -> Array
     n_rows = len(problem.times)
     drawn = rng.integers(0, n_rows, min(n_rows, _MAX_BOOTSTRAP_ROWS))
     resample = problem.reweighted(np.bincount(drawn, minlength=n_rows).astype(float))
-    return polish(resample, model.x_, Budget(), rng)
+    with one_thread():
+        return polish(resample, model.x_, Budget(), rng)
 
 
 def _spreads(
