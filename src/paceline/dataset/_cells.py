@@ -94,18 +94,13 @@ def read_numbers(column: Column, locate: Locate, *, may_be_label: bool = True) -
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         values = _parse_numbers(column, locate, may_be_label=may_be_label)
-    _refuse(
-        np.isnan(values),
-        f"`{column.name}` must have a value in every row, but {{}} has none; "
-        "leave the row out or fill it.",
-        locate,
-    )
-    _refuse(
-        np.isinf(values),
-        f"`{column.name}` must be finite, but {{}} has an infinite value; "
-        "leave the row out or correct it.",
-        locate,
-    )
+    _refuse_missing(np.isnan(values), column, locate)
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise InvalidInputError(
+            f"`{column.name}` must be finite, but {locate(int(np.argmax(infinite)))} has an "
+            "infinite value; leave the row out or correct it."
+        )
     return values
 
 
@@ -119,12 +114,7 @@ def read_levels(column: Column, locate: Locate) -> Levels:
     """
     codes, cells = _distinct(column)
     missing = np.array([_is_missing_level(cell) for cell in cells] + [True])
-    _refuse(
-        missing[codes],  # code -1, a missing cell, finds the last entry
-        f"`{column.name}` must have a value in every row, but {{}} has none; "
-        "leave the row out or fill it.",
-        locate,
-    )
+    _refuse_missing(missing[codes], column, locate)  # code -1, missing, finds the last entry
     return np.array([level_name(cell) for cell in cells], dtype=object)[codes]
 
 
@@ -190,6 +180,9 @@ def _is_missing_level(cell: object) -> bool:
     return str(cell).strip().lower() in _MISSING_LEVELS
 
 
-def _refuse(bad: npt.NDArray[np.bool_], message: str, locate: Locate) -> None:
-    if bad.any():
-        raise InvalidInputError(message.format(locate(int(np.argmax(bad)))))
+def _refuse_missing(missing: npt.NDArray[np.bool_], column: Column, locate: Locate) -> None:
+    if missing.any():
+        raise InvalidInputError(
+            f"`{column.name}` must have a value in every row, but "
+            f"{locate(int(np.argmax(missing)))} has none; leave the row out or fill it."
+        )

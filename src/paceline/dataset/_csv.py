@@ -6,7 +6,9 @@ import csv
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -64,6 +66,7 @@ class _Table:
     path: Path
     separator: str
     header: tuple[str, ...]
+    header_line: int
 
     @property
     def unnamed(self) -> list[int]:
@@ -74,7 +77,7 @@ class _Table:
         # pandas rewrites "true" as True; what the user wrote is the name of the level.
         flags = [name for name in frame.columns if _is_boolean(frame[name])]
         if flags:
-            texts = self._parse(usecols=flags, dtype=str)
+            texts = self._parse(dtype=dict.fromkeys(flags, str))
             frame = frame.assign(**{name: texts[name] for name in flags})
         if not len(frame):
             raise SchemaError(self.path, "must have at least one row below its header.")
@@ -88,28 +91,33 @@ class _Table:
         return f"row {position + 1}"
 
     def _parse(self, **keywords: Any) -> pd.DataFrame:
-        names = [name or f"unnamed {i}" for i, name in enumerate(self.header)]
-        named = [name for name, given in zip(names, self.header, strict=True) if given]
+        # Numbers stand for columns without a name; the last one catches surplus fields.
+        names = [name or i for i, name in enumerate((*self.header, ""))]
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("error")
+                warnings.simplefilter("ignore")
+                warnings.simplefilter("error", pd.errors.ParserWarning)  # fields would be lost
                 frame: pd.DataFrame = pd.read_csv(
                     self.path,
                     sep=self.separator,
                     names=names,
-                    header=0,
+                    header=None,
+                    skiprows=self.header_line,
                     index_col=False,
                     encoding=_ENCODING,
                     keep_default_na=False,
                     na_values=[""],
                     low_memory=False,
-                    **{"usecols": named, **_EXACT, **keywords},
+                    **_EXACT,
+                    **keywords,
                 )
         except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
             raise self._ragged(str(error)) from error
         except UnicodeDecodeError as error:
             raise _not_text(self.path) from error
-        return frame
+        if frame[len(self.header)].notna().any():
+            raise self._ragged("surplus fields")
+        return frame[[name for name in self.header if name]]
 
     def _ragged(self, problem: str) -> InvalidInputError:
         for line, cells in self._rows():
@@ -123,20 +131,21 @@ class _Table:
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the first line and the cells of every row that is not blank."""
-        with self.path.open(encoding=_ENCODING, newline="") as file:
-            reader = csv.reader(file, delimiter=self.separator)
-            started, is_header = 1, True
-            for cells in reader:
-                if cells and not is_header:
-                    yield started, cells
-                is_header = is_header and not cells
-                started = reader.line_num + 1
+        with self.path.open(encoding=_ENCODING, errors="replace", newline="") as file:
+            reader = csv.reader(islice(file, self.header_line, None), delimiter=self.separator)
+            started = 1
+            # A quote that is never closed makes a field without end.
+            with suppress(csv.Error):
+                for cells in reader:
+                    if len(cells) > 1 or "".join(cells).strip():
+                        yield self.header_line + started, cells
+                    started = reader.line_num + 1
 
 
 def _open_table(path: Path) -> _Table:
     _check_text(path)
     try:
-        line = _first_line(path)
+        number, line = _first_line(path)
     except UnicodeDecodeError as error:
         raise _not_text(path) from error
     if not line:
@@ -146,12 +155,13 @@ def _open_table(path: Path) -> _Table:
     repeated = [name for name, n in Counter(header).items() if n > 1 and name]
     if repeated:
         raise SchemaError(path, f"names of columns must differ, but got {repeated[0]!r} twice.")
-    return _Table(path=path, separator=separator, header=header)
+    return _Table(path=path, separator=separator, header=header, header_line=number)
 
 
-def _first_line(path: Path) -> str:
+def _first_line(path: Path) -> tuple[int, str]:
     with path.open(encoding=_ENCODING) as file:
-        return next((line.strip("\r\n") for line in file if line.strip()), "")
+        lines = ((i, line.strip("\r\n")) for i, line in enumerate(file, 1) if line.strip())
+        return next(lines, (0, ""))
 
 
 def _sniff(line: str) -> str:

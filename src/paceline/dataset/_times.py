@@ -69,6 +69,6 @@ def _batch_factors(names: Sequence[str], options: ReadOptions) -> tuple[list[str
     if plain:
         return plain[:1], []
     raise InvalidInputError(
-        f"`throughput` ({options.throughput}) needs a batch column to give a time: "
+        f"The throughput `{options.throughput}` needs a batch column to give a time: "
         f"`global_batch`, or `device_batch` and `n_devices`; but got {', '.join(names)}."
     )

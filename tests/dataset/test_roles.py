@@ -1,0 +1,291 @@
+"""Which columns become parameters, and what is said about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from paceline.dataset import Dataset, level_name
+from paceline.errors import InvalidInputError, UnknownNameError
+
+
+def read(columns: dict[str, list[Any]], **options: Any) -> Dataset:
+    n_rows = len(next(iter(columns.values())))
+    times = [1.0 + 0.1 * i for i in range(n_rows)]
+    return Dataset.from_frame(pd.DataFrame({**columns, "time_s": times}), **options)
+
+
+def noted(dataset: Dataset, name: str, words: str) -> bool:
+    return any(f"`{name}`" in note and words in note for note in dataset.notes)
+
+
+VARIED = [1.0, 2.0, 3.0]
+
+
+def test_numbers_are_floats_and_texts_are_plain_strings() -> None:
+    dataset = read({"filters": [4, 8, 16], "optimizer": ["adam", "sgd", "adam"]})
+    assert dataset.X["filters"].dtype == np.float64
+    assert dataset.X["optimizer"].dtype == object
+    assert {type(level) for level in dataset.X["optimizer"]} == {str}
+    assert dataset.y.name == "time_s"
+    assert list(dataset.y) == [1.0, 1.1, 1.2]
+
+
+def test_text_is_categorical_with_a_note_of_its_levels() -> None:
+    dataset = read({"optimizer": ["adam", "sgd", "adam"], "x": VARIED})
+    assert dataset.kinds == {"optimizer": "categorical", "x": "numeric"}
+    assert noted(dataset, "optimizer", "(2 levels)")
+
+
+def test_flags_are_categorical() -> None:
+    dataset = read({"fused": [True, False, True], "x": VARIED})
+    assert list(dataset.X["fused"]) == ["True", "False", "True"]
+    assert dataset.kinds["fused"] == "categorical"
+
+
+@pytest.mark.parametrize("name", ["n_gpus", "local_batch", "tp", "grad_accum", "num_nodes"])
+def test_what_counts_devices_or_batches_is_extrinsic_with_a_note(name: str) -> None:
+    dataset = read({name: [1, 2, 4], "n_layers": [2, 4, 8]})
+    assert dataset.extrinsic == [name]
+    assert dataset.intrinsic == ["n_layers"]
+    assert noted(dataset, name, "taken as extrinsic")
+    assert not noted(dataset, "n_layers", "")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([3, 5, 3], "categorical"),
+        ([0, 1, 0], "categorical"),
+        ([0, 1, 2], "categorical"),
+        ([1, 2, 3], "numeric"),
+        ([-1, 2, 3], "numeric"),
+        (list(range(10)), "categorical"),
+        (list(range(11)), "numeric"),
+    ],
+)
+def test_few_numbers_become_categorical_with_a_note(values: list[int], kind: str) -> None:
+    dataset = read({"x": values, "y": [float(i) + 1 for i in range(len(values))]})
+    assert dataset.kinds["x"] == kind
+    assert noted(dataset, "x", "taken as categorical") == (kind == "categorical")
+
+
+def test_levels_made_of_numbers_have_canonical_names() -> None:
+    assert list(read({"x": [0.0, 1.0, 0.0], "y": VARIED}).X["x"]) == ["0", "1", "0"]
+    assert list(read({"x": [0.5, 1.0, 0.5], "y": VARIED}).X["x"]) == ["0.5", "1", "0.5"]
+
+
+def test_a_count_with_two_values_stays_a_number() -> None:
+    dataset = read({"n_gpus": [1, 2, 1], "x": VARIED})
+    assert (dataset.roles["n_gpus"], dataset.kinds["n_gpus"]) == ("extrinsic", "numeric")
+
+
+def test_a_count_with_zeros_is_a_switch() -> None:
+    dataset = read({"vp": [0, 1, 2], "x": VARIED})
+    assert (dataset.roles["vp"], dataset.kinds["vp"]) == ("intrinsic", "categorical")
+
+
+def test_text_that_is_named_like_a_count_is_intrinsic() -> None:
+    dataset = read({"gpus": ["8xA", "8xB", "8xA"], "x": VARIED})
+    assert dataset.roles["gpus"] == "intrinsic"
+
+
+@pytest.mark.parametrize("values", [[8, 8, 8], ["a", "a", "a"]])
+@pytest.mark.parametrize("options", [{}, {"intrinsic": ["x", "same"]}])
+def test_constant_columns_are_dropped_with_a_note(
+    values: list[Any], options: dict[str, Any]
+) -> None:
+    dataset = read({"x": VARIED, "same": values}, **options)
+    assert list(dataset.X.columns) == ["x"]
+    assert noted(dataset, "same", f"is constant ({values[0]}) and was dropped")
+    assert list(dataset.other["same"]) == values
+
+
+def test_empty_columns_are_dropped_with_a_note() -> None:
+    dataset = read({"x": VARIED, "blank": [None, None, None]})
+    assert list(dataset.X.columns) == ["x"]
+    assert noted(dataset, "blank", "is empty and was dropped")
+
+
+def test_one_row_is_a_dataset_with_all_its_columns() -> None:
+    dataset = read({"x": [1.5], "model": ["a"], "n_gpus": [2]})
+    assert list(dataset.X.columns) == ["x", "model", "n_gpus"]
+    assert len(dataset) == 1
+
+
+def test_named_roles_are_kept_and_other_columns_ignored_with_a_note() -> None:
+    dataset = read(
+        {"a": VARIED, "b": [0, 1, 0], "c": [2, 3, 4], "n_gpus": [1, 2, 3]},
+        intrinsic=["a"],
+        extrinsic=["c"],
+    )
+    assert dataset.roles == {"a": "intrinsic", "c": "extrinsic"}
+    assert list(dataset.other.columns) == ["b", "n_gpus"]
+    assert noted(dataset, "b", "not named in a role and was ignored")
+    assert noted(dataset, "n_gpus", "ignored")
+
+
+def test_a_named_number_stays_a_number_however_few_its_values() -> None:
+    dataset = read({"a": [0, 1, 0], "b": [1, 2, 1], "x": VARIED}, intrinsic=["a", "b"])
+    assert dataset.numeric == ["a", "b"]
+
+
+def test_missing_cells_of_ignored_columns_do_not_matter() -> None:
+    dataset = read({"a": VARIED, "b": [1.0, None, 2.0], "c": ["x", None, ""]}, intrinsic=["a"])
+    assert np.isnan(dataset.other["b"][1])
+    assert list(dataset.other["c"]) == ["x", None, ""]
+
+
+@pytest.mark.parametrize("values", [[1, 2, 1], [1.0, 2.0, 1.0]])
+@pytest.mark.parametrize("options", [{}, {"intrinsic": ["torch", "x"]}])
+def test_numbers_that_are_labels_are_levels_with_one_name(
+    values: list[float], options: dict[str, Any]
+) -> None:
+    dataset = read({"torch": values, "x": VARIED}, categorical=["torch"], **options)
+    assert list(dataset.X["torch"]) == ["1", "2", "1"]
+    assert dataset.kinds["torch"] == "categorical"
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (1, "1"),
+        (1.0, "1"),
+        (np.int64(1), "1"),
+        (np.float32(1), "1"),
+        ("1.0", "1"),
+        ("1", "1"),
+        (-2.0, "-2"),
+        (0.5, "0.5"),
+        (64862437376.0, "64862437376"),
+        (1e300, "1e+300"),
+        (True, "True"),
+        (np.bool_(False), "False"),
+        ("2.10", "2.10"),
+        (" fp16 ", "fp16"),
+        ("", ""),
+    ],
+)
+def test_a_level_has_one_name(value: object, name: str) -> None:
+    assert level_name(value) == name
+
+
+def test_a_group_is_kept_beside_the_parameters() -> None:
+    dataset = read({"model": ["a", "b", "a"], "x": VARIED}, group="model")
+    assert list(dataset.X.columns) == ["x"]
+    assert list(dataset.groups("model")) == ["a", "b", "a"]
+    assert noted(dataset, "model", "groups the rows")
+
+
+def test_a_group_may_also_be_named_as_a_parameter() -> None:
+    dataset = read(
+        {"model": ["a", "b", "a"], "x": VARIED}, group="model", intrinsic=["model", "x"]
+    )
+    assert list(dataset.X.columns) == ["model", "x"]
+    assert list(dataset.groups("model")) == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "batch"),
+    [
+        (["global_batch"], "global_batch"),
+        (["device_batch"], "device_batch"),
+        (["local_batch"], "device_batch"),
+        (["micro_batch", "global_batch"], "global_batch"),
+        (["batch"], None),
+        (["batch_size"], None),
+        (["filters"], None),
+    ],
+)
+def test_the_batch_of_the_basis_is_guessed_from_names(
+    columns: list[str], batch: str | None
+) -> None:
+    dataset = read({name: [8, 16, 32] for name in columns})
+    assert dataset.basis.batch == batch
+    assert any("is taken as the batch of" in note for note in dataset.notes) == bool(batch)
+
+
+def test_a_constant_batch_still_tells_the_basis() -> None:
+    assert read({"x": VARIED, "device_batch": [8, 8, 8]}).basis.batch == "device_batch"
+
+
+def test_a_basis_that_is_given_is_not_guessed() -> None:
+    dataset = read({"device_batch": VARIED}, batch="global_batch", time_per="step")
+    assert dataset.basis.ideal_device_power == -1
+    assert not any("taken as the batch" in note for note in dataset.notes)
+
+
+def test_rows_that_repeat_a_configuration_are_counted() -> None:
+    assert "2 rows repeat a configuration." in read({"x": [1, 2, 3, 1, 1]}).notes
+    assert "1 row repeats a configuration." in read({"x": [1, 2, 3, 1]}).notes
+    assert not any("repeat" in note for note in read({"x": [1, 2, 3]}).notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"intrinsic": ["a"], "extrinsic": ["a"]}, InvalidInputError, "must have one role"),
+        ({"intrinsic": ["a", "a"]}, InvalidInputError, "named more than once"),
+        ({"extrinsic": ["model"]}, InvalidInputError, "`model` is text"),
+        ({"extrinsic": ["a"], "categorical": ["a"]}, InvalidInputError, "listed in `categorical`"),
+        ({"intrinsic": ["time_s"]}, InvalidInputError, "time must not be a parameter"),
+        ({"categorical": ["time_s"]}, InvalidInputError, "time must not be a parameter"),
+        ({"intrinsic": "a"}, InvalidInputError, "must be a list of names, but got 'a'"),
+        ({"intrinsic": ["modle"]}, UnknownNameError, "Did you mean 'model'"),
+        ({"extrinsic": ["n_gpu"]}, UnknownNameError, "Did you mean 'n_gpus'"),
+        ({"categorical": ["modle"]}, UnknownNameError, "Did you mean 'model'"),
+        ({"group": "modle"}, UnknownNameError, "Did you mean 'model'"),
+        ({"throughput": "modle"}, UnknownNameError, "Did you mean 'model'"),
+        ({"time": "tims_s"}, UnknownNameError, "Did you mean 'time_s'.*`--time`"),
+        ({"time_unit": "min"}, UnknownNameError, "time unit"),
+        ({"batch": "micro_batch"}, InvalidInputError, "`batch` must be one of"),
+    ],
+)
+def test_options_that_cannot_be_met_are_refused(
+    options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        read({"a": VARIED, "model": ["x", "y", "z"], "n_gpus": [1, 2, 4]}, **options)
+
+
+def test_a_second_time_column_is_left_out_with_a_note() -> None:
+    frame = pd.DataFrame({"x": VARIED, "step_ms": [5.0, 6.0, 7.0], "time_s": [1.0, 2.0, 3.0]})
+    dataset = Dataset.from_frame(frame, time="step_ms", time_unit="ms")
+    assert list(dataset.X.columns) == ["x"]
+    assert noted(dataset, "time_s", "was left out")
+    assert list(dataset.y) == pytest.approx([0.005, 0.006, 0.007])
+
+
+def test_negative_and_zero_parameters_are_not_refused() -> None:
+    dataset = read({"x": [-1.5, 2.0, 3.0], "offset": [float(i) for i in range(-1, 2)]})
+    assert dataset.X["x"].min() == -1.5
+
+
+def test_the_index_of_a_frame_plays_no_part() -> None:
+    frame = pd.DataFrame({"x": VARIED, "g": ["a", "b", "c"], "time_s": VARIED}, index=[5, 5, 9])
+    dataset = Dataset.from_frame(frame, group="g")
+    assert list(dataset.X.index) == list(dataset.y.index) == list(dataset.other.index) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([1, 2, 3], dtype="Int64"),
+        pd.Series([1.0, 2.0, 3.0], dtype="float32"),
+        pd.Series([1, "2", 3.0], dtype=object),
+        pd.Series(["1", "2", "3"]),
+    ],
+)
+def test_every_spelling_of_numbers_is_numeric(column: pd.Series) -> None:
+    dataset = Dataset.from_frame(pd.DataFrame({"x": column, "time_s": VARIED}))
+    assert list(dataset.X["x"]) == VARIED
+
+
+def test_every_type_of_text_is_categorical() -> None:
+    column = pd.Categorical(["a", "b", "a"])
+    dataset = Dataset.from_frame(pd.DataFrame({"x": column, "time_s": VARIED}))
+    assert dataset.X["x"].dtype == object
+    assert list(dataset.X["x"]) == ["a", "b", "a"]
