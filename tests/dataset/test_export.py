@@ -10,7 +10,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from paceline.dataset import Dataset, TimeBasis, load_dataset, read_csv, save_store
+from paceline.dataset import (
+    Dataset,
+    TimeBasis,
+    load_dataset,
+    read_csv,
+    save_store,
+    write_text,
+)
 from paceline.errors import (
     InvalidInputError,
     MissingDependencyError,
@@ -136,6 +143,14 @@ def test_a_failed_write_leaves_the_old_file(
         rich.to_csv(path)
     assert path.read_text(encoding="utf-8") == "old"
     assert [item.name for item in tmp_path.iterdir()] == ["runs.csv"]
+
+
+def test_a_text_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "é\n")
+    assert (tmp_path / "a.txt").read_bytes() == "é\n".encode()
+    with pytest.raises(InvalidInputError, match="must be writable"):
+        write_text(tmp_path, "a folder stands here")
+    assert [item.name for item in tmp_path.iterdir()] == ["a.txt"]
 
 
 @pytest.fixture

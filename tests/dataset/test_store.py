@@ -256,6 +256,33 @@ def test_a_database_of_others_is_refused(tmp_path: Path, dataset: Dataset) -> No
         save_store(dataset, path, append=True)
 
 
+def test_a_database_without_our_tables_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE runs (time)")
+    with pytest.raises(SchemaError, match="must be a store of Paceline"):
+        read_store(path)
+
+
+def test_a_store_is_read_where_nothing_may_be_written(
+    tmp_path: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "runs.db"
+    save_store(dataset, path)
+    connect = sqlite3.connect
+
+    def refuse_writing(address: str, **keywords: Any) -> sqlite3.Connection:
+        if "mode=rw" in address:
+            raise sqlite3.OperationalError("unable to open database file")
+        return connect(address, **keywords)
+
+    monkeypatch.setattr(sqlite3, "connect", refuse_writing)
+    assert_same(read_store(path), dataset)
+    (tmp_path / "runs.db-wal").write_bytes(b"rows that only this file has")
+    with pytest.raises(SchemaError, match="unable to open"):
+        read_store(path)
+
+
 def test_a_store_that_cannot_be_reached_is_refused(tmp_path: Path, dataset: Dataset) -> None:
     with pytest.raises(InvalidInputError, match="must be readable"):
         read_store(tmp_path / "absent.db")

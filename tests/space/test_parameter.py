@@ -36,7 +36,7 @@ def test_numpy_numbers_become_plain_numbers() -> None:
         ("kind", "ordinal", "numeric or categorical, but got 'ordinal'"),
         ("values", (), "must not be empty"),
         ("values", (1, 2, 1), "must differ from each other, but got 1 twice"),
-        ("values", (1, 1.0), "but got 1.0 twice"),
+        ("values", (1, 1.0), "but got 1 twice"),
         ("values", (1, float("nan")), "finite numbers, but got nan"),
         ("values", (1, float("inf")), "finite numbers, but got inf"),
         ("values", (1, "2"), "finite numbers, but got '2'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -107,7 +108,7 @@ def _checked_values(name: str, kind: Kind, values: object) -> tuple[float | str,
     plain = tuple(_checked_value(name, kind, value) for value in values)
     if not plain:
         raise InvalidInputError(f"`values` of {name!r} must not be empty.")
-    repeated = [value for i, value in enumerate(plain) if value in plain[:i]]
+    repeated = [value for value, n in Counter(plain).items() if n > 1]
     if repeated:
         raise InvalidInputError(
             f"`values` of {name!r} must differ from each other, but got {repeated[0]!r} twice."
