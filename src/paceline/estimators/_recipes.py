@@ -108,7 +108,7 @@ GRIDS: Mapping[str, Grid] = {
             {"learning_rate": 0.05, "max_depth": 5},
         ),
         max_rows=2_000,
-        tree_share=0.6,
+        tree_share=0.3,
     ),
 }
 
