@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from paceline.errors import InvalidInputError, UnknownNameError
 from paceline.estimators._base import BaseTimeRegressor
