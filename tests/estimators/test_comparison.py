@@ -207,7 +207,7 @@ def test_repeats_give_a_noise_floor():
         frame, intrinsic=["layers", "width", "optimizer"], extrinsic=["n_devices"]
     )
     result = compare(dataset, members=POWER_LAW)
-    assert result.floor == pytest.approx(0.1 / 1.1)
+    assert result.floor == pytest.approx(2**0.5 * 0.1 / 1.1)
     assert compare(dataset_of(power_law), members=POWER_LAW).floor is None
 
 

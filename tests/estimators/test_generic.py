@@ -221,3 +221,13 @@ def test_it_works_in_scikit_learns_searches_and_pipelines() -> None:
     assert search.best_params_ == {"strength": 1e-4}
     pipeline = make_pipeline(FunctionTransformer(lambda frame: frame), model)
     assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.9
+
+
+def test_with_extrinsic_parameters_only_the_brackets_hold_one_constant() -> None:
+    X = pd.DataFrame({"n_devices": [1.0, 2, 4, 8] * 3, "global_batch": [32.0, 64, 128] * 4})
+    y = 0.5 * X["global_batch"] ** 0.9 * X["n_devices"] ** -0.8 + 2.0
+    model = GenericRegressor(["n_devices", "global_batch"]).fit(X, y)
+    found = model.expression_
+    assert found.base_s == pytest.approx(0.5, rel=1e-3)
+    assert found.powers["n_devices"] == pytest.approx(-0.8, abs=1e-3)
+    assert found.constant_s == pytest.approx(2.0, rel=1e-3)

@@ -63,10 +63,20 @@ def test_scores_have_no_hidden_fields():
     assert list(Scores.__dataclass_fields__) == list(score([1.0], [1.0]).to_dict())
 
 
-def test_the_noise_floor_is_the_median_over_repeated_configurations():
+def test_the_noise_floor_is_the_deviation_of_repeats_from_their_mean():
     times = [0.9, 1.1, 3.0, 5.0, 2.0, 2.0, 2.0, 7.0]
     groups = ["a", "a", "b", "b", "c", "c", "c", "alone"]
-    assert noise_floor(times, groups) == pytest.approx(0.1)  # of 0.1, 0.25 and 0
+    expected = math.sqrt(2) * (0.1 + 0.1 + 0.25 + 0.25) / 7  # the three of c do not deviate
+    assert noise_floor(times, groups) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_repeats", [2, 3, 6])
+def test_the_noise_floor_is_what_a_perfect_model_would_score(n_repeats):
+    rng = np.random.default_rng(0)
+    truth = np.repeat(rng.uniform(1, 9, 4000), n_repeats)
+    times = truth * np.exp(0.05 * rng.standard_normal(len(truth)))
+    groups = np.arange(4000).repeat(n_repeats)
+    assert noise_floor(times, groups) == pytest.approx(score(times, truth).mape, rel=0.05)
 
 
 def test_without_repeats_there_is_no_noise_floor():

@@ -132,9 +132,11 @@ def test_negative_numbers_and_no_weight_at_all_are_refused():
         PowerLawRegressor().fit(X, y, sample_weight=np.zeros(len(y)))
 
 
-def test_a_missing_level_is_an_unseen_level():
+@pytest.mark.parametrize("column", ["layers", "optimizer"])
+def test_a_missing_value_is_refused_with_its_row(column):
     X, y = planted()
     model = PowerLawRegressor().fit(X, y)
-    rows = pd.DataFrame({"layers": 4.0, "n_devices": 2.0, "optimizer": ["lion", None]})
-    unseen, missing = model.predict(rows)
-    assert missing == unseen
+    rows = pd.DataFrame({"layers": [4.0, 4.0], "n_devices": 2.0, "optimizer": "adam"})
+    rows.loc[1, column] = None
+    with pytest.raises(ValueError, match=f"row 2 of `{column}`"):
+        model.predict(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import textwrap
 
 import click
 
@@ -22,11 +22,6 @@ def command(output_format: str) -> None:
         print_json(result.to_dict())
     else:
         for check in result.checks:
-            click.echo(_line(check))
+            click.echo(textwrap.fill(str(check), 80, subsequent_indent="    "))
         click.echo(f"\n{len(result.checks) - result.n_failed} passed, {result.n_failed} failed")
     raise SystemExit(0 if result.passed else 1)
-
-
-def _line(check: Any) -> str:
-    mark = "ok  " if check.passed else "FAIL"
-    return f"{mark}  {check.kind:13}  {check.name}\n        got {check.got}; {check.source}"

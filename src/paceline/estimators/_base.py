@@ -41,6 +41,7 @@ class BaseTimeRegressor(RegressorMixin, BaseEstimator):
             )
         if _has_text(X):
             validate_data(self, X, skip_check_array=True)
+            check_complete(X)
             frame = X
             times = column_or_1d(y, warn=True, dtype=np.float64)
         else:
@@ -66,6 +67,7 @@ class BaseTimeRegressor(RegressorMixin, BaseEstimator):
             X = X[list(names)]
         if _has_text(X):
             validate_data(self, X, skip_check_array=True, reset=False)
+            check_complete(X)
             return X
         values = validate_data(self, X, dtype=np.float64, reset=False)
         return pd.DataFrame(values, columns=self._names(values))
@@ -86,6 +88,20 @@ def check_times(times: Array, n_rows: int) -> None:
             f"Times must be finite and positive, but row {row + 1} has {times[row]:g}. "
             f"Leave the row out."
         )
+
+
+def check_complete(X: pd.DataFrame) -> None:
+    """Refuse missing values and infinite numbers, naming the first one."""
+    for name in X.columns:
+        missing = X[name].isna().to_numpy(dtype=bool)
+        if pd.api.types.is_numeric_dtype(X[name].dtype):
+            missing = missing | np.isinf(X[name].to_numpy(dtype=float))
+        if missing.any():
+            row = int(np.argmax(missing))
+            raise InvalidInputError(
+                f"Values must not be missing (NaN) or infinite, but row {row + 1} of `{name}` "
+                f"is {X[name].iloc[row]!r}. Leave the row out, or fill it."
+            )
 
 
 def _has_text(X: Any) -> bool:

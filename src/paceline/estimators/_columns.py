@@ -59,7 +59,8 @@ class Columns:
     def n_constants(self) -> int:
         """Number of independent constants of the generic expression on these columns."""
         n_free_levels = sum(len(names) - 1 for names in self.levels.values())
-        return 2 * len(self.terms) + n_free_levels + bool(self.levels) + len(self.extrinsic) + 1
+        n_base = int(bool(self.levels) or self.is_bare)
+        return 2 * len(self.terms) + n_free_levels + n_base + len(self.extrinsic) + 1
 
     def encode(self, X: pd.DataFrame) -> Encoded:
         """Return the rows of `X` as logarithms and level numbers."""
@@ -73,17 +74,25 @@ class Columns:
             level_groups=self._level_groups(),
         )
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether there is nothing intrinsic, so that the brackets hold one constant only."""
+        return not self.terms and not self.levels
+
     def _level_groups(self) -> tuple[tuple[int, int], ...]:
+        if self.is_bare:
+            return ((0, 1),)
         ends = list(accumulate((len(known) for known in self.levels.values()), initial=0))
         return tuple(pairwise(ends))
 
     def _level_numbers(self, X: pd.DataFrame) -> Index:
-        numbers = np.empty((len(X), len(self.levels)), dtype=np.intp)
+        groups = self._level_groups()
+        numbers = np.zeros((len(X), len(groups)), dtype=np.intp)
         for column, ((name, known), (first, _)) in enumerate(
-            zip(self.levels.items(), self._level_groups(), strict=True)
+            zip(self.levels.items(), groups, strict=False)
         ):
             place = {level: first + i for i, level in enumerate(known)}
-            codes, distinct = pd.factorize(X[name])
+            codes, distinct = pd.factorize(X[name], use_na_sentinel=False)
             numbers[:, column] = np.array([place[level_name(v)] for v in distinct])[codes]
         return numbers
 

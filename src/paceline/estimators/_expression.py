@@ -157,7 +157,7 @@ def power_of(values: pd.Series[Any], power: float) -> Vector:
 def level_costs(values: pd.Series[Any], coefficients: Mapping[str, float]) -> Vector:
     """Return the coefficient of each row's level; an unseen one costs what an average one does."""
     average = float(np.mean(list(coefficients.values())))
-    codes, distinct = pd.factorize(values)
+    codes, distinct = pd.factorize(values, use_na_sentinel=False)
     known = np.array([coefficients.get(level_name(value), average) for value in distinct])
     return np.asarray(known[codes], dtype=float)
 
@@ -168,8 +168,8 @@ def not_negative(values: pd.Series[Any]) -> Vector:
     if (x < 0).any():
         row = int(np.argmax(x < 0))
         raise InvalidInputError(
-            f"`{values.name} >= 0` must hold in a power term, but row {row + 1} has {x[row]:g}. "
-            f"Shift the parameter, or make it categorical."
+            f"Negative values in data: `{values.name} >= 0` must hold in a power term, but row "
+            f"{row + 1} has {x[row]:g}. Shift the parameter, or make it categorical."
         )
     return x
 

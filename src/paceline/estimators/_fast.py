@@ -8,6 +8,7 @@ evolution crawl.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,8 @@ N_POLISH_ROWS = 20_000
 
 _COARSE = 0.4  # smoothing of the first pass, in mean weighted residuals
 _FINE = (0.1, 0.02)
+# a tight smoothing makes steps short: from another problem's minimum it would not arrive
+_RESAMPLED = 0.3
 _SNAP = 1e-3
 
 
@@ -55,6 +58,11 @@ def polish(problem: Problem, x: Array, budget: Budget, rng: np.random.Generator)
     if medium is not problem:
         x = _descend_many_rows(problem, x, budget.n_full)
     return _snap(problem, x)
+
+
+def refine(problem: Problem, x: Array) -> Array:
+    """Return the minimum near `x`, for a problem that differs little from the one `x` solves."""
+    return _snap(problem, descend(problem, x, (_RESAMPLED,), 60))
 
 
 def descend(problem: Problem, x: Array, smoothings: tuple[float, ...], n_steps: int) -> Array:
@@ -134,18 +142,32 @@ def _descend_many_rows(problem: Problem, x: Array, n_evaluations: int) -> Array:
 
 def _snap(problem: Problem, x: Array) -> Array:
     """Return `x` with constants at 0, and levels equal, where the cost does not mind."""
-    first = problem.slices[2].start
-    targets = np.where(problem.lower <= 0, 0.0, x)
-    for start, end in problem.rows.level_groups:
-        group = slice(first + start, first + end)
-        targets[group] = x[group].min()
-    cost = problem.cost(x)
-    for i in np.flatnonzero((np.abs(x - targets) < _SNAP) & (x != targets)):
-        trial = x.copy()
-        trial[i] = targets[i]
-        if (tried := problem.cost(trial)) <= cost * (1 + 1e-12):
-            x, cost = trial, tried
+    limit = problem.cost(x) * (1 + 1e-9)
+    for move in _moves(problem, x):
+        if problem.cost(x + move) <= limit:
+            x = x + move
     return x
+
+
+def _moves(problem: Problem, x: Array) -> Iterator[Array]:
+    """Yield the small moves that would make the constants simpler."""
+    first = problem.slices[2].start
+    for start, end in problem.rows.level_groups:
+        group = np.arange(first + start, first + end)
+        lowest = x[group].min()
+        for i in group[(x[group] - lowest < _SNAP) & (x[group] > lowest)]:
+            yield _move(x, [i], lowest - x[i])
+        if 0 < lowest < _SNAP:
+            yield _move(x, group, -lowest)
+    for i in np.flatnonzero((np.abs(x) < _SNAP) & (x != 0) & (problem.lower <= 0)):
+        if not first <= i < first + problem.rows.n_levels:
+            yield _move(x, [i], -x[i])
+
+
+def _move(x: Array, places: Any, by: float) -> Array:
+    move = np.zeros_like(x)
+    move[places] = by
+    return move
 
 
 def _thin(problem: Problem, n_rows: int, rng: np.random.Generator) -> Problem:

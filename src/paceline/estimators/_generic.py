@@ -122,7 +122,8 @@ class GenericRegressor(BaseTimeRegressor):
 
     def predict(self, X: Any) -> Array:
         """Return the time in seconds of every row of `X`."""
-        return self.expression_.evaluate(self._read_predict(X))
+        frame = self._read_predict(X)
+        return self.expression_.evaluate(frame)
 
     def solve(self, random_state: int) -> Array:
         """Return the constants that the solver finds with this seed, in the problem's units."""
@@ -162,7 +163,8 @@ class GenericRegressor(BaseTimeRegressor):
         low = (x - self.problem_.lower < 1e-6 * width) & (self.problem_.lower != 0)
         high = self.problem_.upper - x < 1e-6 * width
         names = list(self.express(x).constants())
-        names.remove("base")
+        if not self.columns_.is_bare:
+            names.remove("base")
         return tuple(n for n, at in zip(names, low | high, strict=True) if at)
 
     def _warn_if_underdetermined(self, n_rows: int) -> None:

@@ -69,23 +69,27 @@ def score(measured: Any, predicted: Any) -> Scores:
 
 
 def noise_floor(times: Any, groups: Any) -> float | None:
-    """Return how much repeats of one configuration differ, as a share of their median.
+    """Return the error that repeats of one configuration leave even to a perfect model.
 
-    The mean absolute deviation from the median of each repeated configuration, relative to that
-    median; of these, the median over the configurations. None when nothing is repeated.
+    The mean absolute deviation of repeats from their mean, relative to it. The mean of n
+    repeats has moved towards them, hence the factor sqrt(n / (n - 1)). None without repeats.
 
     Examples
     --------
-    >>> noise_floor([3.0, 5.0, 9.0], ["a", "a", "b"])
-    0.25
+    >>> round(noise_floor([0.9, 1.1, 5.0], ["a", "a", "b"]), 4)
+    0.1414
     """
     values = np.asarray(times, dtype=float)
     codes, _ = pd.factorize(np.asarray(groups), use_na_sentinel=False)
     grouped = pd.Series(values).groupby(codes)
-    middle = grouped.transform("median").to_numpy()
-    deviation = pd.Series(np.abs(values - middle) / middle).groupby(codes).mean()
-    repeated = deviation[grouped.size() > 1]
-    return float(repeated.median()) if len(repeated) else None
+    centre = grouped.transform("mean").to_numpy()
+    n_repeats = grouped.transform("size").to_numpy()
+    repeated = n_repeats > 1
+    if not repeated.any():
+        return None
+    n = n_repeats[repeated]
+    deviation = np.abs(values - centre)[repeated] / centre[repeated]
+    return float(np.mean(deviation * np.sqrt(n / (n - 1))))
 
 
 def _explained(squares: float, actual: Array) -> float:

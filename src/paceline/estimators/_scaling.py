@@ -64,6 +64,7 @@ class Scaling:
             ),
             levels={n: {k: next(costs) for k in known} for n, known in columns.levels.items()},
             powers={n: float(v) for n, v in zip(columns.extrinsic, x[q], strict=True)},
+            base_s=next(costs) if columns.is_bare else 0.0,
             constant_s=float(x[-1] * self.time_s),
         )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paceline.estimators._columns import Array
-from paceline.estimators._fast import Budget, polish
+from paceline.estimators._fast import refine
 from paceline.estimators._threads import one_thread
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _refit_resampled(model: GenericRegressor, rng: np.random.Generator) -> Array
     drawn = rng.integers(0, n_rows, min(n_rows, _MAX_BOOTSTRAP_ROWS))
     resample = problem.reweighted(np.bincount(drawn, minlength=n_rows).astype(float))
     with one_thread():
-        return polish(resample, model.x_, Budget(), rng)
+        return refine(resample, model.x_)
 
 
 def _spreads(

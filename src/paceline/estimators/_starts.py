@@ -49,7 +49,7 @@ def _dictionary_start(problem: Problem, q: Array, dictionary: Array) -> Array:
     n_terms = problem.rows.log_terms.shape[1]
     centre = problem.rows.log_terms.mean(axis=0)
     amounts = _fit_amounts(problem, q, dictionary, centre)
-    chosen = amounts[: n_terms * len(dictionary)].reshape(n_terms, -1)
+    chosen = amounts[: n_terms * len(dictionary)].reshape(n_terms, len(dictionary))
     total = chosen.sum(axis=1)
     power = chosen @ dictionary / np.maximum(total, 1e-300)
     x = np.empty(len(problem.lower))

@@ -14,7 +14,8 @@ _HEADER = ["form", "MAPE", "median", "MAE", "RMSE", "R2", "fit"]
 def show_comparison(comparison: Comparison) -> str:
     """Return the table of a comparison with what a reader needs to judge it."""
     lines = [table(_HEADER, [_row(row) for row in comparison.rows])]
-    lines.append(f"\n{comparison.n_rows} rows; {comparison.split}.")
+    split = f"{comparison.n_rows} rows; {comparison.split}."
+    lines += ["", textwrap.fill(split, 78)]
     if comparison.floor is not None:
         lines.append(f"Noise floor (repeats of a configuration): {_percent(comparison.floor)}.")
     lines += ["", "Settings"]

@@ -26,21 +26,25 @@ def show_explanation(explanation: Explanation) -> str:
 
 
 def _terms(explanation: Explanation) -> str:
-    rows = [[term.name, _power(term), term.words] for term in explanation.terms]
-    return (
-        "What the job costs\n" + _indent(table(["parameter", "power", "reading"], rows, 3))
-        if (rows)
-        else ""
-    )
+    rows = [(term.name, _power(term), term.words) for term in explanation.terms]
+    return "\n".join(["What the job costs", *_readings(rows)]) if rows else ""
 
 
 def _scaling(explanation: Explanation) -> str:
-    rows = [[s.name, _power(s), _judged(s)] for s in explanation.scaling]
-    lines = [f"How it scales ({explanation.basis})"]
-    if rows:
-        lines.append(_indent(table(["parameter", "power", "reading"], rows, 3)))
-    lines.append(_indent(explanation.floor_words))
-    return "\n".join(lines)
+    rows = [(s.name, _power(s), _judged(s)) for s in explanation.scaling]
+    title = f"How it scales ({explanation.basis})"
+    return "\n".join([title, *_readings(rows), _indent(explanation.floor_words)])
+
+
+def _readings(rows: list[tuple[str, str, str]]) -> list[str]:
+    """Return one wrapped line per parameter: its name, its power, what that means."""
+    name_width = max((len(name) for name, _, _ in rows), default=0)
+    power_width = max((len(power) for _, power, _ in rows), default=0)
+    lines = []
+    for name, power, words in rows:
+        head = f"  {name:{name_width}}  {power:{power_width}}  "
+        lines.append(_wrapped(words, head, " " * len(head)))
+    return lines
 
 
 def _judged(reading: ScalingReading) -> str:
@@ -53,7 +57,7 @@ def _power(reading: TermReading | ScalingReading) -> str:
     power = format_number(reading.power)
     if reading.low is None or reading.high is None:
         return power
-    return f"{power} ({format_number(reading.low)} to {format_number(reading.high)})"
+    return f"{power} ± {format_number((reading.high - reading.low) / 2, 2)}"
 
 
 def _levels(explanation: Explanation) -> str:

@@ -1,1 +1,13 @@
-"""Under construction."""
+"""Contracts that members of a family run on themselves.
+
+A test class gives one fixture and inherits every check::
+
+    class TestMyRegressor(EstimatorContract):
+        @pytest.fixture
+        def estimator(self):
+            return MyRegressor(extrinsic=["n_devices"])
+"""
+
+from paceline.testing._estimators import EstimatorContract, contract_table
+
+__all__ = ["EstimatorContract", "contract_table"]
