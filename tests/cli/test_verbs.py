@@ -96,7 +96,7 @@ def test_predict_at_a_point_says_what_it_filled_in(run: Callable, model: Path) -
     outcome = run("predict", model, "--at", "n_devices=2", "--at", "optimizer=sgd")
     assert outcome.code == 0
     assert "90 % interval" in outcome.out and "n_devices=2" in outcome.out
-    assert "note: filters = 16, its median." in outcome.err
+    assert "at their median: kernel_size=" in outcome.err
     data = json.loads(run("predict", model, "--at", "n_devices=2", "--output-format", "json").out)
     assert data["lower_s"] < data["predicted_s"] < data["upper_s"]
 

@@ -52,9 +52,7 @@ def _predict_point(
 
     row, filled = fit.measured.complete(point)
     predicted = _predict(fit, row, strict)
-    for name, value in filled.items():
-        click.echo(f"note: {name} = {value:g}, its median." if not isinstance(value, str)
-                   else f"note: {name} = {value}, its commonest level.", err=True)  # fmt: skip
+    _say_filled(filled)
     table = row.join(predicted)
     if output:
         _write(table, output)
@@ -63,6 +61,15 @@ def _predict_point(
     elif not output:
         values = {name: _plain(row[name].iloc[0]) for name in row}
         click.echo(show_prediction(predicted.iloc[0], values, fit.covers))
+
+
+def _say_filled(filled: dict[str, float | str]) -> None:
+    medians = [f"{n}={v:g}" for n, v in filled.items() if not isinstance(v, str)]
+    levels = [f"{n}={v}" for n, v in filled.items() if isinstance(v, str)]
+    if medians:
+        click.echo(f"note: not given, at their median: {', '.join(medians)}.", err=True)
+    if levels:
+        click.echo(f"note: not given, at their commonest level: {', '.join(levels)}.", err=True)
 
 
 def _predict_rows(

@@ -8,12 +8,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import (
-    GradientBoostingRegressor,
-    HistGradientBoostingRegressor,
-    RandomForestRegressor,
-)
-from sklearn.svm import SVR
 
 from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold, folds_of
@@ -160,6 +154,8 @@ def _some_rows(n_rows: int, max_rows: int, seed: int) -> Any:
 
 
 def _forest(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -> Any:
+    from sklearn.ensemble import RandomForestRegressor  # slow to import, and rarely wanted
+
     return RandomForestRegressor(
         n_estimators=n_trees,
         max_samples=MAX_BAG_ROWS if shape[0] > MAX_BAG_ROWS else None,
@@ -170,6 +166,8 @@ def _forest(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -
 
 
 def _boosting(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -> Any:
+    from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
+
     if shape[0] > MAX_EXACT_ROWS:
         return HistGradientBoostingRegressor(
             max_iter=n_trees,
@@ -184,6 +182,8 @@ def _boosting(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any])
 
 
 def _svr(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -> Any:
+    from sklearn.svm import SVR
+
     gamma = options["gamma"] / shape[1]  # the square of a distance grows with the columns
     return SVR(kernel="rbf", cache_size=500, **{**options, "gamma": gamma})
 

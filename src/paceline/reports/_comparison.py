@@ -45,4 +45,4 @@ def _percent(share: float) -> str:
 
 
 def _settings(row: ComparisonRow) -> str:
-    return ", ".join(f"{name} {value}" for name, value in row.settings.items())
+    return ", ".join(f"{n} {v}" for n, v in row.settings.items()) or "nothing to set"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,4 +23,5 @@ def show_prediction(row: pd.Series[Any], point: Mapping[str, float | str], cover
         f"{name}={value if isinstance(value, str) else format_number(value, 6)}"
         for name, value in point.items()
     )
-    return f"{time}  ({interval})\n  at {values}"
+    where = textwrap.fill(f"at {values}", 78, initial_indent="  ", subsequent_indent="     ")
+    return f"{time}  ({interval})\n{where}"
