@@ -6,6 +6,10 @@
     ├── InvalidInputError (ValueError)     an argument, file or setting breaks a stated rule
     │   ├── UnknownNameError               carries .known and suggests the nearest
     │   └── SchemaError                    a file that is not what it should be; carries .path
+    ├── InfeasibleError                    right question, no answer; carries .reason
+    ├── ExecutionError                     a run started and failed; carries .reason and .log_tail
+    │   ├── DeviceMemoryError              it ran out of memory
+    │   └── RunTimeoutError                it exceeded its time limit
     └── MissingDependencyError (ImportError)
     PacelineWarning (UserWarning)
     ├── BoundWarning                       a constant sits at its limit
@@ -44,6 +48,31 @@ class SchemaError(InvalidInputError):
     def __init__(self, path: object, problem: str) -> None:
         self.path = str(path)
         super().__init__(f"{self.path}: {problem}")
+
+
+class InfeasibleError(PacelineError):
+    """The question is right, but there is no answer: this cannot be built or placed."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class ExecutionError(PacelineError):
+    """A run was started and failed."""
+
+    def __init__(self, reason: str, log_tail: str = "") -> None:
+        self.reason = reason
+        self.log_tail = log_tail
+        super().__init__(reason)
+
+
+class DeviceMemoryError(ExecutionError):
+    """A run needed more memory than it may have."""
+
+
+class RunTimeoutError(ExecutionError):
+    """A run took longer than it may."""
 
 
 class MissingDependencyError(PacelineError, ImportError):
