@@ -10,6 +10,15 @@ from paceline.dataset._files import write_text
 from paceline.dataset._load import load_dataset
 from paceline.dataset._names import counts_all_devices
 from paceline.dataset._observation import Observation
+from paceline.dataset._schema import (
+    create_tables,
+    insert_observations,
+    open_store,
+    read_meta,
+    transaction,
+    write_meta,
+    write_parameters,
+)
 from paceline.dataset._store import read_observations, read_store, save_store
 
 __all__ = [
@@ -17,12 +26,19 @@ __all__ = [
     "Observation",
     "TimeBasis",
     "counts_all_devices",
+    "create_tables",
+    "insert_observations",
     "level_name",
     "load_dataset",
+    "open_store",
     "read_csv",
+    "read_meta",
     "read_observations",
     "read_store",
     "read_table",
     "save_store",
+    "transaction",
+    "write_meta",
+    "write_parameters",
     "write_text",
 ]
