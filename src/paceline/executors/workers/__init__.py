@@ -1,0 +1,1 @@
+"""Files that run in a framework's own interpreter; nothing here imports Paceline."""
