@@ -1,0 +1,200 @@
+"""One worker process: its lines, the tail of its log, its life and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+_CHUNK = 1 << 18
+_TAIL_BYTES = 8192
+_KEEPER = Path(__file__).parent / "workers" / "keeper.py"
+
+
+class WorkerProcess:
+    """A process in a session of its own, whose output is read without ever blocking.
+
+    Parameters
+    ----------
+    command, environment
+        What to start, and all its environment variables.
+    line_bytes
+        Longest line that is taken from it.
+    """
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], line_bytes: int
+    ) -> None:
+        self._process = subprocess.Popen(
+            list(command),
+            env=dict(environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        self.stdin, self.stdout, self.stderr = (
+            _pipe(self._process.stdin),
+            _pipe(self._process.stdout),
+            _pipe(self._process.stderr),
+        )
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            os.set_blocking(pipe.fileno(), False)
+        self._line_bytes = line_bytes
+        self._buffer = bytearray()
+        self._tail = bytearray()
+
+    @property
+    def pid(self) -> int:
+        """Process id, which is also that of its process group."""
+        return self._process.pid
+
+    @property
+    def log_tail(self) -> str:
+        """The last that it wrote to standard error."""
+        self.read_log()
+        return self._tail.decode(errors="replace").strip()
+
+    def read_log(self) -> bool:
+        """Take in what stands on standard error; False at its end."""
+        while True:
+            chunk = _read(self.stderr)
+            if not chunk:
+                return chunk is None
+            self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
+
+    def read_message(self) -> dict[str, Any] | None:
+        """Return the next message, or None when there is none yet.
+
+        Raises
+        ------
+        EOFError
+            When the worker has closed its output.
+        ValueError
+            When a line is too long or is not a message.
+        """
+        end = self._buffer.find(b"\n")
+        while end < 0:
+            chunk = _read(self.stdout)
+            if chunk is None:
+                return None
+            if not chunk:
+                raise EOFError
+            found = chunk.find(b"\n")
+            end = len(self._buffer) + found if found >= 0 else -1
+            self._buffer += chunk
+            if len(self._buffer) > self._line_bytes:
+                raise ValueError(f"a line of more than {self._line_bytes} bytes")
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        return _message(line)
+
+    def write(self, line: bytes, deadline: float) -> None:
+        """Send a line; what a dead or deaf worker does not take shows when it does not answer."""
+        rest = memoryview(line)
+        with contextlib.suppress(OSError), selectors.DefaultSelector() as selector:
+            selector.register(self.stdin, selectors.EVENT_WRITE)
+            while rest and selector.select(max(0.0, deadline - time.monotonic())):
+                rest = rest[os.write(self.stdin.fileno(), rest) :]
+
+    def exit_code(self) -> int | None:
+        """Return how it ended (negative: the signal), or None; its id stays taken until `kill`."""
+        if self._process.returncode is not None:
+            return self._process.returncode
+        state = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if state is None:
+            return None
+        return state.si_status if state.si_code == os.CLD_EXITED else -state.si_status
+
+    def wait_for_exit(self, timeout_s: float) -> int | None:
+        """Return how it ended, waiting for at most as long as said."""
+        end, pause = time.monotonic() + timeout_s, 0.001
+        while (code := self.exit_code()) is None and time.monotonic() < end:
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+        return code
+
+    def memory_bytes(self) -> int:
+        """Return its resident memory now; 0 where the system does not say."""
+        try:
+            pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def kill(self) -> None:
+        """End it with all its children, and let nothing of it remain."""
+        if self._process.returncode is None:  # not waited for yet, so the id is still its own
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+class Keeper:
+    """A process that outlives this one for a moment, to kill the groups it was told of."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_KEEPER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
+        )
+
+    def watch(self, group: int) -> None:
+        """Have a group killed when this process ends."""
+        self._tell(group)
+
+    def forget(self, group: int) -> None:
+        """Leave a group alone from now on."""
+        self._tell(-group)
+
+    def _tell(self, number: int) -> None:
+        with contextlib.suppress(OSError):
+            _pipe(self._process.stdin).write(b"%d\n" % number)
+
+    def close(self) -> None:
+        """End it."""
+        with contextlib.suppress(OSError):
+            _pipe(self._process.stdin).close()
+        self._process.wait()
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None  # every stream used here was asked for as a pipe
+    return stream
+
+
+def _read(stream: IO[bytes]) -> bytes | None:
+    """Return what stands ready, None when nothing does, nothing at the end."""
+    try:
+        return os.read(stream.fileno(), _CHUNK)
+    except BlockingIOError:
+        return None
+    except (OSError, ValueError):
+        return b""
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    shown = line[:80].decode(errors="replace")
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError(f"something other than a message: {shown!r}") from None
+    if not isinstance(message, dict):
+        raise ValueError(f"something other than a message: {shown!r}")
+    return message
