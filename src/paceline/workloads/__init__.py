@@ -1,0 +1,20 @@
+"""What is trained: networks as plain data, their layers, and named workloads with parameters."""
+
+from __future__ import annotations
+
+from paceline.workloads._base import Workload
+from paceline.workloads._layers import layer_table, totals
+from paceline.workloads._load import list_workloads, load_workload
+from paceline.workloads._network import Layer, Network
+from paceline.workloads._sampling import sample_buildable
+
+__all__ = [
+    "Layer",
+    "Network",
+    "Workload",
+    "layer_table",
+    "list_workloads",
+    "load_workload",
+    "sample_buildable",
+    "totals",
+]
