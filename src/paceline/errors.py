@@ -78,10 +78,10 @@ class RunTimeoutError(ExecutionError):
 class MissingDependencyError(PacelineError, ImportError):
     """An optional package is needed for what was asked."""
 
-    def __init__(self, feature: str, package: str, extra: str) -> None:
+    def __init__(self, feature: str, package: str, extra: str, *, remedy: str = "") -> None:
         super().__init__(
-            f"{feature} needs {package}, which is not installed. "
-            f"Try: pip install 'paceline[{extra}]'"
+            f"{feature} needs {package}, which is not installed. Try: "
+            + (remedy or f"pip install 'paceline[{extra}]'")
         )
 
 
