@@ -1,0 +1,75 @@
+"""What every executor promises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Protocol, Self
+
+from paceline.executors._job import PHASES, Job, RunRecord
+
+
+class Pool(Protocol):
+    """Workers that run jobs one after the other."""
+
+    n_workers: int
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether all workers run."""
+        ...
+
+    def run(self, job: Job, timeout_s: float) -> RunRecord:
+        """Run a job on all workers within a time limit."""
+        ...
+
+    def close(self) -> None:
+        """End all workers."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class BaseExecutor(ABC):
+    """A way to run jobs on workers.
+
+    Attributes
+    ----------
+    name
+        How users call it.
+    """
+
+    name: str
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """Phases that it times apart; of the others, a record says where their time went."""
+        return frozenset(PHASES)
+
+    @property
+    def has_layer_times(self) -> bool:
+        """Whether it times forward and backward per layer."""
+        return False
+
+    @abstractmethod
+    def readiness(self) -> str:
+        """Return nothing when it is ready, else why not and what makes it ready."""
+
+    @abstractmethod
+    def open(self, n_workers: int, *, memory_bytes: int | None = None) -> Pool:
+        """Start workers.
+
+        Parameters
+        ----------
+        n_workers
+            How many.
+        memory_bytes
+            Resident memory that each may use; None for no limit.
+        """
