@@ -7,5 +7,15 @@ from paceline.explainers._explanation import (
     ScalingReading,
     TermReading,
 )
+from paceline.explainers._imbalance import ImbalanceReading, LastingExcess, read_imbalance
 
-__all__ = ["Explanation", "LevelsReading", "ScalingReading", "TermReading", "explain"]
+__all__ = [
+    "Explanation",
+    "ImbalanceReading",
+    "LastingExcess",
+    "LevelsReading",
+    "ScalingReading",
+    "TermReading",
+    "explain",
+    "read_imbalance",
+]

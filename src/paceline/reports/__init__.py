@@ -2,7 +2,30 @@
 
 from paceline.reports._comparison import show_comparison
 from paceline.reports._explanation import show_explanation
+from paceline.reports._phases import (
+    show_aggregation,
+    show_imbalance,
+    show_lif,
+    show_phases,
+    show_regression,
+    show_shares,
+    show_speedup,
+    show_waiting,
+)
 from paceline.reports._prediction import show_prediction
 from paceline.reports._table import table
 
-__all__ = ["show_comparison", "show_explanation", "show_prediction", "table"]
+__all__ = [
+    "show_aggregation",
+    "show_comparison",
+    "show_explanation",
+    "show_imbalance",
+    "show_lif",
+    "show_phases",
+    "show_prediction",
+    "show_regression",
+    "show_shares",
+    "show_speedup",
+    "show_waiting",
+    "table",
+]
