@@ -72,8 +72,10 @@ def sample_buildable(
 
 
 def _check(workload: Workload, space: Space, n: int | None, design: str) -> None:
-    if n is None and design != "grid":
-        raise InvalidInputError(f"`n` must be given for the design {design!r}, but got None.")
+    space.sample(1, design=design)  # refuses an unknown design
+    everything = n is None and design == "grid"
+    if not everything and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
+        raise InvalidInputError(f"`n` must be a positive whole number, but got {n!r}.")
     for name in space.intrinsic:
         for value in space[name].values:
             workload.complete({name: value})
