@@ -149,7 +149,7 @@ class _PatternReader:
         return {0: self._times} if self._times else {}
 
     def nothing(self) -> str:
-        return f"The output must match the pattern {self._steps.pattern!r}, but no line does"
+        return f"The output must match the pattern `{self._steps.pattern}`, but no line does"
 
     def close(self) -> None:
         pass
