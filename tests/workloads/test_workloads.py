@@ -3,15 +3,17 @@
 import itertools
 import json
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
 from paceline.space import load_space
-from paceline.workloads import list_workloads, load_workload, totals
+from paceline.workloads import Layer, list_workloads, load_workload, totals
 
 
 def sums(name: str, **values: Any) -> dict[str, int]:
@@ -44,20 +46,22 @@ def test_resattnets_have_the_size_of_the_reference(
 
 
 @pytest.mark.parametrize(
-    ("name", "flop_share", "weight_share"),
-    [("resattnet18", 0.64, 0.94), ("resattnet34", 0.51, 0.94)],
+    ("name", "early_flop", "late_flop"), [("resattnet18", 0.64, 0.16), ("resattnet34", 0.51, 0.24)]
 )
 def test_resattnets_are_as_uneven_as_the_reference_says(
-    name: str, flop_share: float, weight_share: float
+    name: str, early_flop: float, late_flop: float
 ) -> None:
     layers = load_workload(name).layers({"volume": 128})
     early = [x for x in layers if x.name.startswith(("stem", "stage1"))]
-    late = [x for x in layers if x.name.startswith(("stage3", "stage4"))]
-    flop = sum(x.forward_flop for x in layers)
-    n_parameters = sum(x.n_parameters for x in layers)
-    assert sum(x.forward_flop for x in early) / flop == pytest.approx(flop_share, abs=0.01)
-    share = sum(x.n_parameters for x in late) / n_parameters
-    assert share == pytest.approx(weight_share, abs=0.025)
+    late = [x for x in layers if x.name.startswith(("stage3", "stage4", "attention"))]
+
+    def share(part: list[Layer], field: str) -> float:
+        return sum(getattr(x, field) for x in part) / sum(getattr(x, field) for x in layers)
+
+    assert share(early, "forward_flop") == pytest.approx(early_flop, abs=0.005)
+    assert share(late, "forward_flop") == pytest.approx(late_flop, abs=0.005)
+    assert share(early, "n_parameters") < 0.015
+    assert share(late, "n_parameters") == pytest.approx(0.94, abs=0.005)
     after_pool = next(x for x in layers if x.name == "stem.pool")
     assert after_pool.activation_bytes == 8 * 2**20
 
@@ -251,3 +255,20 @@ def test_importing_workloads_loads_no_framework() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_the_document_lists_every_workload_with_its_defaults_and_size() -> None:
+    document = Path(__file__).parents[2] / "docs" / "workloads.md"
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \| (\d+) \| (\d+) \|$", document.read_text(), re.M)
+    assert [name for name, *_ in rows] == list_workloads()
+    shown: dict[str, dict[str, str]] = {}
+    for name, defaults, n_parameters, flop in rows:
+        found = sums(name)
+        assert (found["n_parameters"], found["forward_flop"]) == (int(n_parameters), int(flop))
+        like = re.fullmatch(r"as `(\w+)`", defaults)
+        shown[name] = shown[like[1]] if like else dict(re.findall(r"`(\w+)` = ([\w.]+)", defaults))
+        training = {"optimizer": "adam", "learning_rate": "0.001"}
+        assert {k: str(v) for k, v in load_workload(name).defaults.items()} == {
+            **shown[name],
+            **training,
+        }
