@@ -1,0 +1,30 @@
+"""How trials are measured: studies, campaigns that survive anything, and their engines."""
+
+from paceline.measurement._assignment import Assignment
+from paceline.measurement._campaign import Campaign
+from paceline.measurement._dry_run import DryRun, dry_run
+from paceline.measurement._measure import measure
+from paceline.measurement._noise import noise_floor
+from paceline.measurement._progress import Progress
+from paceline.measurement._protocol import Measured, combine_lives, steady_steps
+from paceline.measurement._rules import Limits, Protocol
+from paceline.measurement._study import Study
+from paceline.measurement._study_file import list_studies, load_study
+
+__all__ = [
+    "Assignment",
+    "Campaign",
+    "DryRun",
+    "Limits",
+    "Measured",
+    "Progress",
+    "Protocol",
+    "Study",
+    "combine_lives",
+    "dry_run",
+    "list_studies",
+    "load_study",
+    "measure",
+    "noise_floor",
+    "steady_steps",
+]

@@ -1,0 +1,97 @@
+"""The verb `measure`: from a study to a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from paceline.dataset import Dataset, read_observations, read_store
+from paceline.errors import ExecutionError, InvalidInputError, UnknownNameError
+from paceline.executors import BaseExecutor, load_executor
+from paceline.measurement._campaign import Campaign
+from paceline.measurement._local import run_local
+from paceline.measurement._progress import ProgressCallback
+from paceline.measurement._study import Study
+
+ENGINES = ("local", "ray")
+
+
+def measure(
+    study: Study,
+    path: str | Path,
+    *,
+    engine: str = "local",
+    address: str | None = None,
+    progress: ProgressCallback | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    executors: Mapping[str, BaseExecutor] | None = None,
+) -> Dataset:
+    """Measure a study, or go on measuring it.
+
+    Parameters
+    ----------
+    study
+        What to measure.
+    path
+        The store of the campaign; when it holds a part of it already, the rest is measured.
+    engine
+        ``local``, or ``ray`` for trials as tasks of a Ray cluster.
+    address
+        Of the Ray cluster; None starts one on this machine.
+    progress
+        Called after every run.
+    should_stop
+        Asked before every run; the campaign stops cleanly when it returns true.
+    executors
+        Executors of your own, by the names that the study uses.
+
+    Returns
+    -------
+    Dataset
+        Steps of all trials measured so far that did not fail.
+
+    Raises
+    ------
+    ExecutionError
+        When the campaign ended without one successful trial; says the first reason.
+    InvalidInputError
+        When the file belongs to another campaign or study, or cannot be written.
+    MissingDependencyError
+        When the engine or an executor is not installed.
+    """
+    if engine not in ENGINES:
+        raise UnknownNameError("engine", engine, ENGINES)
+    ready = ready_executors(study, executors or {})
+    with Campaign(study, path) as campaign:
+        if engine == "ray":
+            from paceline.measurement._ray import run_ray
+
+            run_ray(campaign, ready, address=address, progress=progress, should_stop=should_stop)
+        else:
+            run_local(campaign, ready, progress=progress, should_stop=should_stop)
+    return _dataset(path)
+
+
+def ready_executors(study: Study, given: Mapping[str, BaseExecutor]) -> dict[str, BaseExecutor]:
+    """Return the executors of a study by name; one that is not ready is refused."""
+    executors: dict[str, BaseExecutor] = {
+        name: given[name] if name in given else load_executor(name) for name in study.executors
+    }
+    for name, executor in executors.items():
+        problem = executor.readiness()
+        if problem:
+            raise InvalidInputError(
+                f"The executor {name!r} must be ready, but it is not: {problem}"
+            )
+    return executors
+
+
+def _dataset(path: str | Path) -> Dataset:
+    observations = read_observations(path)
+    if all(observation.failed for observation in observations):
+        reasons = [observation.reason for observation in observations]
+        first = f"; the first reason: {reasons[0]}" if reasons else ""
+        raise ExecutionError(
+            f"A campaign must have one successful trial, but all {len(reasons)} failed{first}"
+        )
+    return read_store(path)
