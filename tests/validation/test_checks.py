@@ -95,7 +95,7 @@ def statement(source: str, name: str, framework: str, value: str) -> Edit:
     return edit
 
 
-CH4, CH5 = "thesis_chapter4", "thesis_chapter5"
+CH3, CH4, CH5 = "thesis_chapter3", "thesis_chapter4", "thesis_chapter5"
 THREE = ("mxnet", "pytorch", "tensorflow")
 
 # an edit of the facts, and how the names of the checks begin that must then fail
@@ -200,6 +200,54 @@ EDITS: list[tuple[Edit, set[str]]] = [
     (power("5.2", "pytorch", "n_devices", "-0.74"), {"device scaling, pytorch"}),
     (term("5.2", "pytorch", "learning_rate", "p", "-0.40"), {"effect of learning_rate"}),
     (power("5.2", "pytorch", "device_batch", "-0.30"), {"effect of device_batch"}),
+    *(
+        (
+            cells(CH3, "3.2", f"{network}_step", f, Decimal("0.9999")),
+            {
+                f"step as the sum of its phases (3.1) in s, {network}, {f}",
+                "known contradiction: steps-that-do-not-add-up",
+            },
+        )
+        for network in ("cnn", "mlp", "autoencoder")
+        for f in ("chainer", "mxnet", "tensorflow")
+        if (network, f) not in (("mlp", "mxnet"), ("mlp", "tensorflow"))
+    ),
+    (
+        cells(CH3, "3.3", "mlp_2", "chainer", Decimal("0.2845")),
+        {"speedup of mlp, chainer on 2 devices", "known contradiction: more-than-linear"},
+    ),
+    (
+        cells(CH3, "3.3", "mlp_2", "chainer", Decimal("-0.2945")),
+        {"speedups above the number of devices", "known contradiction: falling-aggregation"},
+    ),
+    (
+        cells(CH3, "3.4", "cnn_3", "mxnet", Decimal("0.99")),
+        {"load imbalance factors above 1", "load imbalance factors that grow"},
+    ),
+    (
+        cells(CH3, "3.4", "cnn_2", "mxnet", Decimal("1.16")),
+        {"framework with the largest load imbalance factor"},
+    ),
+    (
+        statement(CH3, "division-in-text", "chainer", "0.0003"),
+        {"known contradiction: division-in-text"},
+    ),
+    (
+        cells(CH3, "3.2", "autoencoder_backward", "tensorflow", Decimal("0.2174")),
+        {"known contradiction: slowest-backward"},
+    ),
+    (
+        cells(CH3, "3.3", "mlp_2", "mxnet", Decimal("0.2156")),
+        {"known contradiction: falling-aggregation", "known contradiction: least-aggregation"},
+    ),
+    (
+        cells(CH3, "3.5", "autoencoder_b2", "mxnet", Decimal("389.6701")),
+        {"known contradiction: equal-coefficients", "known contradiction: regression-in-paper"},
+    ),
+    (
+        cells(CH3, "3.5", "cnn_r2", "chainer", Decimal("0.98")),
+        {"known contradiction: saturated-regression"},
+    ),
 ]
 
 
@@ -222,7 +270,7 @@ def test_all_checks_pass_on_the_shipped_facts(facts: Facts) -> None:
 
 def test_no_two_checks_have_the_same_name_and_source(facts: Facts) -> None:
     names = [(check.name, check.source) for check in fact_checks(facts)]
-    assert len(set(names)) == len(names) == 62
+    assert len(set(names)) == len(names) == 85
 
 
 @pytest.mark.parametrize(("edit", "beginnings"), EDITS)

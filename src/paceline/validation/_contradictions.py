@@ -12,6 +12,7 @@ from functools import partial
 
 from paceline.space import load_space
 from paceline.validation._arithmetic import at_bounds, outside_bounds, squares
+from paceline.validation._chapter3 import CHAPTER3_FINDERS
 from paceline.validation._checks import Check, check_words
 from paceline.validation._facts import Contradiction, Facts
 from paceline.validation._printed import Figure
@@ -160,4 +161,5 @@ FINDERS: dict[str, Finder] = {
     "unfitted-parameter": _find_unfitted,
     "regularised-mape": _find_two_errors,
     "regularising-costs-accuracy": _find_raised_errors,
+    **CHAPTER3_FINDERS,
 }

@@ -1,4 +1,4 @@
-"""What has been published about the generic expression, and where it contradicts itself."""
+"""What has been published about expression and phases, and where it contradicts itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from paceline.estimators import GenericExpression
 from paceline.validation._printed import Column, Table
 
 SCHEMA = "paceline/validation/1"
-SOURCES = ("thesis_chapter4", "thesis_chapter5", "ssci2022", "journal")
+SOURCES = (
+    "thesis_chapter4",
+    "thesis_chapter5",
+    "ssci2022",
+    "journal",
+    "thesis_chapter3",
+    "iucc2021",
+)
 
 Bounds = Mapping[str, tuple[Decimal, Decimal]]
 

@@ -17,6 +17,7 @@ from paceline.validation._arithmetic import (
     check_squares,
     check_worst,
 )
+from paceline.validation._chapter3 import check_chapter3
 from paceline.validation._checks import Check
 from paceline.validation._contradictions import check_contradictions
 from paceline.validation._facts import Facts, load_facts
@@ -34,6 +35,7 @@ _FACT_STEPS: dict[str, Callable[[Facts], list[Check]]] = {
     "largest errors": check_worst,
     "bounds": check_bounds,
     "extreme times": check_ranges,
+    "phases of a step": check_chapter3,
     "known contradictions": check_contradictions,
     "readings": check_readings,
 }
