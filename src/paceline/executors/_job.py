@@ -96,7 +96,8 @@ class WorkerRecord:
     phase_step_s
         Times of the steps of the second pass, as wholes.
     layers
-        ``{"name", "forward_s", "backward_s"}`` per layer, medians over the second pass.
+        ``{"name", "forward_s", "backward_s"}`` per layer, means over the middle half of the steps
+        of the second pass, so that they add up.
     losses
         Loss of every step, warm-up included, before its update.
     weights_digest
@@ -107,7 +108,7 @@ class WorkerRecord:
         Phases that this framework cannot separate, as ``{"backward": ["transfer"]}``: the time
         of `transfer` is inside `backward`.
     peak_memory_bytes
-        Largest resident memory so far.
+        Largest resident memory of this job (of the process, where the system cannot tell).
     process
         Process id and start time: which process life measured this.
     """
