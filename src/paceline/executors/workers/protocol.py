@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import resource
-import statistics
 import sys
 import time
 import traceback
@@ -91,7 +90,8 @@ def _outcome(
     except Exception as error:
         traceback.print_exc()
         return {"ok": False, "kind": _kind(error), "reason": _one_line(error)}
-    record.update(rank=rank(), process=process, peak_memory_bytes=peak_memory_bytes())
+    record.setdefault("peak_memory_bytes", peak_memory_bytes())
+    record.update(rank=rank(), process=process)
     return {"ok": True, "record": record}
 
 
@@ -108,9 +108,13 @@ def _answer(message: dict[str, Any]) -> None:
 def _kind(error: Exception) -> str:
     if isinstance(error, RefusedError):
         return "refused"
+    return "memory" if is_out_of_memory(error) else "error"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that there is not enough memory."""
     text = str(error).lower()
-    short = isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY_SIGNS)
-    return "memory" if short else "error"
+    return isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY_SIGNS)
 
 
 def _one_line(error: Exception) -> str:
@@ -231,15 +235,34 @@ def wait(seconds: float) -> None:
 def layer_times(
     names: Iterable[str], forward: dict[str, list[float]], backward: dict[str, list[float]]
 ) -> list[dict[str, Any]]:
-    """Return the median time of every layer, as a worker record wants it."""
+    """Return the time of every layer, as a worker record wants it.
+
+    Parameters
+    ----------
+    names
+        Of the layers, in the order of the network.
+    forward, backward
+        Seconds of every layer in every step.
+    """
+    forward_s, backward_s = _typical(forward), _typical(backward)
     return [
         {
             "name": name,
-            "forward_s": statistics.median(forward.get(name) or [0.0]),
-            "backward_s": statistics.median(backward.get(name) or [0.0]),
+            "forward_s": forward_s.get(name, 0.0),
+            "backward_s": backward_s.get(name, 0.0),
         }
         for name in names
     ]
+
+
+def _typical(times: dict[str, list[float]]) -> dict[str, float]:
+    """Average over the middle half of the steps: as steady as a median, but parts still add up."""
+    n_steps = min((len(steps) for steps in times.values()), default=0)
+    ranked = sorted(range(n_steps), key=lambda i: sum(steps[i] for steps in times.values()))
+    middle = ranked[n_steps // 4 : n_steps - n_steps // 4]
+    return {
+        name: sum(steps[i] for i in middle) / max(1, len(middle)) for name, steps in times.items()
+    }
 
 
 def digest(parts: Iterable[bytes]) -> str:

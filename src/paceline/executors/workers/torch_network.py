@@ -1,0 +1,211 @@
+"""Networks of PyTorch from operations (docs/executors.md) or from the user's own file."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+if TYPE_CHECKING:
+    from paceline.executors.workers.protocol import RefusedError
+else:
+    from protocol import RefusedError  # a neighbour: Paceline is not installed here
+
+Operation = Mapping[str, Any]
+_ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "gelu": nn.GELU}
+_CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+_MAXIMA = {1: nn.MaxPool1d, 2: nn.MaxPool2d, 3: nn.MaxPool3d}
+_AVERAGES = {1: nn.AvgPool1d, 2: nn.AvgPool2d, 3: nn.AvgPool3d}
+_BATCH_NORMS = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d, 3: nn.BatchNorm3d}
+
+
+def build(job: Mapping[str, Any]) -> nn.Module:
+    """Return the network of a job, its weights drawn from the job's seed.
+
+    Raises
+    ------
+    RefusedError
+        When it cannot be built.
+    """
+    torch.manual_seed(job["seed"])
+    try:
+        if job.get("module"):
+            return _from_file(**job["module"])
+        return _chain(job["network"])
+    except RefusedError:
+        raise
+    except Exception as error:
+        shown = " ".join(str(error).split())
+        raise RefusedError(
+            f"The network must be one that PyTorch can build, but: {type(error).__name__}: {shown}"
+        ) from error
+
+
+def timed_parts(network: nn.Module, job: Mapping[str, Any]) -> Iterator[tuple[str, nn.Module]]:
+    """Return what is timed as a layer: every operation, or every module without children."""
+    if job.get("module"):
+        return ((n or "network", m) for n, m in network.named_modules() if not any(m.children()))
+    return _operations(network)
+
+
+def _operations(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    for module in network.modules():
+        name = getattr(module, "operation_name", None)
+        if name is not None:
+            yield name, module
+
+
+def _from_file(file: str, name: str, arguments: Mapping[str, Any] | None = None) -> nn.Module:
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise RefusedError(f"`module.file` must be a Python file, but {file} is none.")
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # the user's file may import its neighbours
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None  # a .py file has both
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    if not hasattr(module, name):
+        raise RefusedError(f"`module.name` must be defined in {file}, but {name!r} is not.")
+    network = getattr(module, name)(**(arguments or {}))
+    assert isinstance(network, nn.Module), f"{name} must give a torch.nn.Module."
+    return network
+
+
+def _chain(operations: Sequence[Operation]) -> nn.Sequential:
+    return nn.Sequential(*(_part(operation) for operation in operations))
+
+
+def _part(operation: Operation) -> nn.Module:
+    kind = operation["op"]
+    if kind not in _BUILDERS:
+        raise RefusedError(f"`op` must be one of {', '.join(_BUILDERS)}, but got {kind!r}.")
+    module = _BUILDERS[kind](operation)
+    module.operation_name = operation["name"]
+    return module
+
+
+def _pair(operation: Operation) -> tuple[int, int]:
+    padding = operation.get("padding") or (0, 0)
+    return (padding, padding) if isinstance(padding, int) else (int(padding[0]), int(padding[1]))
+
+
+class _Padded(nn.Module):
+    """An operation after padding that differs before and after."""
+
+    def __init__(self, inner: nn.Module, pads: Sequence[int]) -> None:
+        super().__init__()
+        self.inner, self.pads = inner, list(pads)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(functional.pad(x, self.pads))  # type: ignore[no-any-return]
+
+
+def _conv(operation: Operation) -> nn.Module:
+    before, after = _pair(operation)
+    conv = _CONVOLUTIONS[operation["dims"]](
+        operation["in"],
+        operation["out"],
+        operation["kernel"],
+        stride=operation.get("stride", 1),
+        padding=before if before == after else 0,
+        bias=operation.get("bias", True),
+    )
+    return conv if before == after else _Padded(conv, (before, after) * operation["dims"])
+
+
+def _pool(operation: Operation) -> nn.Module:
+    before, after = _pair(operation)
+    if before != after:
+        raise RefusedError(f"`padding` of a pool must have equal halves, but got {operation}.")
+    sizes = {"stride": operation["stride"], "padding": before}
+    if operation.get("kind", "max") == "max":
+        maximum: nn.Module = _MAXIMA[operation["dims"]](operation["kernel"], **sizes)
+        return maximum
+    kind = _AVERAGES[operation["dims"]]
+    average: nn.Module = kind(operation["kernel"], count_include_pad=False, **sizes)
+    return average
+
+
+class _GlobalPool(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(2).mean(2)
+
+
+class _Residual(nn.Module):
+    def __init__(self, operation: Operation) -> None:
+        super().__init__()
+        self.body = _chain(operation["body"])
+        self.shortcut = _chain(operation.get("shortcut") or ())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x) + self.shortcut(x)  # type: ignore[no-any-return]
+
+
+class _SelfAttention(nn.Module):
+    """Attention of 3D-ResAttNet: every position looks at every other; starts as identity."""
+
+    def __init__(self, operation: Operation) -> None:
+        super().__init__()
+        conv, channels, inner = (
+            _CONVOLUTIONS[operation["dims"]],
+            operation["channels"],
+            operation["inner"],
+        )
+        self.key, self.query = conv(channels, inner, 1), conv(channels, inner, 1)
+        self.value, self.result = conv(channels, channels, 1), conv(channels, channels, 1)
+        self.gamma = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        key, query, value = (f(x).flatten(2) for f in (self.key, self.query, self.value))
+        attention = torch.softmax(key.transpose(1, 2) @ query, dim=1)
+        weighted = (value @ attention).view_as(x)
+        return self.gamma * self.result(weighted) + x  # type: ignore[no-any-return]
+
+
+class _Embedding(nn.Module):
+    def __init__(self, operation: Operation) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(operation["vocabulary"], operation["width"])
+        self.positions = nn.Parameter(0.02 * torch.randn(operation["length"], operation["width"]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.tokens(x) + self.positions[: x.shape[1]]  # type: ignore[no-any-return]
+
+
+class _CausalAttention(nn.Module):
+    def __init__(self, operation: Operation) -> None:
+        super().__init__()
+        width, self.heads = operation["width"], operation["heads"]
+        self.inputs, self.result = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        parts = self.inputs(x).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return self.result(mixed.transpose(1, 2).reshape(x.shape))  # type: ignore[no-any-return]
+
+
+_BUILDERS: dict[str, Callable[[Operation], nn.Module]] = {
+    "conv": _conv,
+    "pool": _pool,
+    "linear": lambda op: nn.Linear(op["in"], op["out"], bias=op.get("bias", True)),
+    "activation": lambda op: _ACTIVATIONS[op["function"]](),
+    "dropout": lambda op: nn.Dropout(op["share"]),
+    "flatten": lambda op: nn.Flatten(),
+    "batch_norm": lambda op: _BATCH_NORMS[op["dims"]](op["features"]),
+    "global_pool": lambda op: _GlobalPool(),
+    "residual": _Residual,
+    "self_attention": _SelfAttention,
+    "embedding": _Embedding,
+    "layer_norm": lambda op: nn.LayerNorm(op["features"]),
+    "causal_attention": _CausalAttention,
+}
