@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from paceline.errors import InvalidInputError
-from paceline.estimators._phase_rows import OWN_PHASES
 from paceline.estimators._phases import PhaseTable
 
 
@@ -52,7 +51,7 @@ def lif_by_phase(table: PhaseTable) -> pd.DataFrame:
     """
     table.own_s()  # refuses a run whose own work is not known
     rows = []
-    for phase in (phase for phase in OWN_PHASES if phase in table.phases):
+    for phase in table.own_phases:
         times = table.of_phase(phase)
         factors = _factors(times)
         rows.append(

@@ -40,6 +40,16 @@ def layers_of(workers: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_LAYER_COLUMNS)
 
 
+def seconds_of(rows: pd.DataFrame) -> np.ndarray:
+    """Return the seconds of rows, steps by workers by phases; zeros where nothing is given."""
+    steps, step = np.unique(rows["step"].to_numpy(), return_inverse=True)
+    workers, worker = np.unique(rows["worker"].to_numpy(), return_inverse=True)
+    phase = rows["phase"].map({name: i for i, name in enumerate(PHASES)}).to_numpy(dtype=int)
+    seconds = np.zeros((len(steps), len(workers), len(PHASES)))
+    seconds[step, worker, phase] = rows["seconds"].to_numpy(dtype=float)
+    return seconds
+
+
 def check_rows(rows: pd.DataFrame) -> None:
     """Raise when rows of phases are not what every equation needs."""
     missing = [name for name in _COLUMNS if name not in rows]

@@ -17,6 +17,7 @@ from paceline.estimators._phase_rows import (
     check_rows,
     layers_of,
     rows_of,
+    seconds_of,
 )
 from paceline.estimators._step_equations import StepPhases
 
@@ -50,9 +51,11 @@ class PhaseTable:
     phase_step_s: tuple[tuple[float, ...], ...] = ()
     layers: pd.DataFrame = field(default_factory=lambda: layers_of([]))
     merged: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    _seconds: np.ndarray = field(init=False, repr=False)  # steps by workers by phases
 
     def __post_init__(self) -> None:
         check_rows(self.rows)
+        object.__setattr__(self, "_seconds", seconds_of(self.rows))
         if self.device_batches and len(self.device_batches) != self.n_workers:
             raise InvalidInputError(
                 f"`device_batches` must hold one number per worker, but got "
@@ -94,18 +97,23 @@ class PhaseTable:
     @property
     def n_workers(self) -> int:
         """Number of workers."""
-        return int(self.rows["worker"].nunique())
+        return int(self._seconds.shape[1])
 
     @property
     def n_steps(self) -> int:
         """Number of steps whose phases were timed."""
-        return int(self.rows["step"].nunique())
+        return int(self._seconds.shape[0])
 
     @property
     def phases(self) -> tuple[str, ...]:
         """Phases that were measured, in the order of a step."""
-        measured = set(self.rows["phase"])
+        measured = set(self.rows["phase"].unique())
         return tuple(phase for phase in PHASES if phase in measured)
+
+    @property
+    def own_phases(self) -> tuple[str, ...]:
+        """Measured phases of a worker's own work, in the order of a step."""
+        return tuple(phase for phase in self.phases if phase in OWN_PHASES)
 
     @property
     def global_batch(self) -> int:
@@ -118,9 +126,8 @@ class PhaseTable:
 
     def of_phases(self, phases: Sequence[str]) -> np.ndarray:
         """Return the seconds of several phases together, steps by workers."""
-        wide = self.rows.assign(seconds=self.rows["seconds"].where(self._among(phases), 0.0))
-        sums = wide.groupby(["step", "worker"])["seconds"].sum().unstack("worker")
-        return np.asarray(sums.to_numpy(dtype=float))
+        places = [PHASES.index(phase) for phase in phases]
+        return np.asarray(self._seconds[:, :, places].sum(axis=2))
 
     def own_s(self) -> np.ndarray:
         """Return each worker's own work in each step: all phases but waiting and transfer.
@@ -191,9 +198,6 @@ class PhaseTable:
             comm_s=seconds(*COMM_PHASES),
             update_s=seconds("update"),
         )
-
-    def _among(self, phases: Sequence[str]) -> pd.Series[bool]:
-        return self.rows["phase"].isin(list(phases))
 
 
 def layer_coverage(table: PhaseTable) -> pd.DataFrame:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from paceline.estimators import (
-    OWN_PHASES,
     PhaseTable,
     lif_by_phase,
     lif_by_step,
@@ -172,7 +171,7 @@ def read_imbalance(table: PhaseTable) -> ImbalanceReading:
 def _lasting(table: PhaseTable, own: np.ndarray) -> tuple[LastingExcess, ...]:
     if table.n_workers == 1 or table.n_steps < MIN_STEPS:
         return ()
-    phases = [phase for phase in OWN_PHASES if phase in table.phases]
+    phases = table.own_phases
     level = _LEVEL / (len(phases) * table.n_workers)
     least_s = _WORTH_SAYING * float(own.mean())
     names = sorted(set(table.rows["worker"]))

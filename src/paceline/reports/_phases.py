@@ -32,7 +32,7 @@ def show_phases(phases: pd.DataFrame) -> str:
 
 def show_aggregation(aggregation: pd.DataFrame) -> str:
     """Return a table like 3.3 as text."""
-    header = ["network", "framework", "workers", "aggregation", "wait", "transfer", "hidden"]
+    header = ["network", "framework", "N", "aggregation", "wait", "transfer", "hidden"]
     rows = [
         [r["network"], r["framework"], str(r["n_workers"]), _spread(r["mean_s"], r["sd_s"])]
         + [_seconds(x) for x in (r["wait_s"], r["transfer_s"], r["hidden_s"])]
