@@ -9,5 +9,6 @@ A test class gives one fixture and inherits every check::
 """
 
 from paceline.testing._estimators import EstimatorContract, contract_table
+from paceline.testing._executors import ExecutorContract, contract_job
 
-__all__ = ["EstimatorContract", "contract_table"]
+__all__ = ["EstimatorContract", "ExecutorContract", "contract_job", "contract_table"]

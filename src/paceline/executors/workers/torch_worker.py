@@ -26,10 +26,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 if TYPE_CHECKING:
     from paceline.executors.workers.torch_layers import LayerTimes
-    from paceline.executors.workers.torch_network import build, timed_parts
+    from paceline.executors.workers.torch_network import build, seed_everything, timed_parts
 else:
     from torch_layers import LayerTimes
-    from torch_network import build, timed_parts
+    from torch_network import build, seed_everything, timed_parts
 
 _BUCKET_BYTES = 25 * 2**20  # as DDP's
 _OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
@@ -50,7 +50,7 @@ class Trainer:
         self.job, self.device, self.rank = job, device, protocol.rank()
         self.samples: Samples = load_samples(job)
         self.network = build(job).to(device).train()
-        torch.manual_seed(job["seed"] * 7919 + self.rank + 1)  # dropout differs between workers
+        seed_everything(job["seed"] * 7919 + self.rank + 1)  # dropout differs between workers
         self.parameters = [p for p in self.network.parameters() if p.requires_grad]
         self.optimizer = _optimizer(job["optimizer"], self.parameters)
         self.share = protocol.weight_of(job, self.rank)
