@@ -86,10 +86,10 @@ def _apply(network: list[dict[str, Any]], weights: dict[str, Any], x: Any, key: 
         "linear": lambda op, x: _linear(op, x, weights),
         "pool": _pool,
         "activation": lambda op, x: _ACTIVATIONS[op["function"]](x),
-        "dropout": lambda op, x: _dropout(op, x, jax.random.fold_in(_key(key), place)),
+        "dropout": lambda op, x: _dropout(op, x, jax.random.fold_in(_key(key), network.index(op))),
         "flatten": lambda op, x: _flat(x) if x.ndim > 2 else x,
     }
-    for place, op in enumerate(network):
+    for op in network:
         x = kinds[op["op"]](op, x)
     return x
 

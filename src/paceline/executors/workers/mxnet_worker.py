@@ -173,8 +173,6 @@ class _MxnetTrainer(passes.Trainer):
 
     def _sum(self) -> None:
         """Let the engine send every gradient as soon as it is there, the first layers first."""
-        if self._store is None:
-            return
         for place, (key, weight) in enumerate(zip(self._keys, self._variables)):  # noqa: B905
             self._store.push(key, weight.grad, priority=-place)
             self._store.pull(key, out=weight.grad, priority=-place)
@@ -186,7 +184,8 @@ class _MxnetTrainer(passes.Trainer):
     def step(self, batch: Any) -> float:
         self._run_forward(batch)
         self._scaled.backward()
-        self._sum()
+        if self._store is not None:
+            self._sum()
         self._change()
         mx.nd.waitall()
         return self.loss()
@@ -204,8 +203,9 @@ class _MxnetTrainer(passes.Trainer):
             self._store._barrier()
 
     def transfer(self) -> None:
-        self._sum()
-        mx.nd.waitall()
+        if self._store is not None:
+            self._sum()
+            mx.nd.waitall()
 
     def update(self) -> None:
         self._change()

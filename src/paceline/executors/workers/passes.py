@@ -1,6 +1,6 @@
 """The two passes of a job, and what is equal in every framework that numpy comes with.
 
-Standard library and numpy only; Python 3.8 syntax. PyTorch's worker has hooks and passes of its own.
+Standard library and numpy only; Python 3.8 syntax. PyTorch's worker has passes of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Trainer:
         Phases that the framework cannot separate.
     """
 
-    merged: Mapping[str, Sequence[str]] = {}  # noqa: RUF012
+    merged: Mapping[str, Sequence[str]] = {}
 
     def put(self, inputs: np.ndarray, labels: np.ndarray) -> Any:
         """Return samples as tensors on the device, ready when this returns."""
@@ -172,7 +172,7 @@ def check(job: dict[str, Any]) -> None:
 def initial_weights(job: dict[str, Any]) -> list[tuple[str, np.ndarray]]:
     """Return all weights by name, drawn from the job's seed alone.
 
-    Uniform in ±1/sqrt(fan-in), layout (out, in, ...), so that every framework starts with the same.
+    Uniform in ±1/sqrt(fan-in), layout (out, in, ...): every framework starts with the same.
     """
     draw = np.random.default_rng(job["seed"])
     weights = []
