@@ -201,7 +201,9 @@ class _JaxTrainer(passes.Trainer):
         self._is_global = False
         # every worker drops other units; the keys are made here, for shapes' sake as numbers
         self._key = np.array([job["seed"] % 2**32, protocol.rank() << 20], np.uint32)
-        self._pull = self._gradients = self._last_loss = None
+        self._pull: Any = None
+        self._gradients: Any = None
+        self._last_loss: Any = None
 
     def put(self, inputs: np.ndarray, labels: np.ndarray) -> Any:
         self._key = self._key + np.array([0, 1], np.uint32)

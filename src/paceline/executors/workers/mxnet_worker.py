@@ -148,12 +148,14 @@ class _MxnetTrainer(passes.Trainer):
         for weight in self._variables:
             weight.attach_grad()
         self._updater = mx.optimizer.get_updater(_optimizer(job["optimizer"]))
-        self._store, number = (_stores[0] if _stores else None), next(_jobs)
+        self._store: Any = _stores[0] if _stores else None
+        number = next(_jobs)
         self._keys = [f"{number}.{name}" for name, _ in pairs]
         if self._store is not None:
             self._store.init(self._keys, self._variables)
         self._losses = gluon.loss.SoftmaxCrossEntropyLoss()
-        self._scaled = self._last_loss = None
+        self._scaled: Any = None
+        self._last_loss: Any = None
 
     def put(self, inputs: np.ndarray, labels: np.ndarray) -> Any:
         batch = mx.nd.array(inputs), mx.nd.array(labels)

@@ -118,7 +118,10 @@ class _TensorflowTrainer(passes.Trainer):
         self._sum = self._everywhere(self._summed)
         self._change = self._everywhere(self._apply_gradients)
         self._forward = tf.function(lambda *batch: _loss(job, self._weights, batch))
-        self._tape = self._gradients = self._last_loss = self._scaled = None
+        self._tape: Any = None
+        self._gradients: Any = None
+        self._last_loss: Any = None
+        self._scaled: Any = None
 
     def _everywhere(self, function: Callable[..., Any]) -> Any:
         return tf.function(lambda *parts: self._strategy.run(function, args=parts))
