@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
+from paceline.cli._measure import measure_with_progress
 from paceline.cli._output import progress_bar
 
 
@@ -14,29 +16,54 @@ from paceline.cli._output import progress_bar
 @click.option(
     "-o", "--output", type=click.Path(), default="demo", show_default=True, help="A folder."
 )
-def command(output: str) -> None:
-    """Fit, compare and explain a generated study of table 4.1, with 5 % noise."""
-    from paceline.dataset import write_text
-    from paceline.estimators import compare, fit, save_fit
-    from paceline.explainers import explain
-    from paceline.reports import show_comparison, show_explanation
-    from paceline.validation import generate_study
+@click.option("--reduced", is_flag=True, help="Fewer trials, to see it run.")
+def command(output: str, reduced: bool) -> None:
+    """Train LeNet-5 with random parameters on 1 and 2 workers; fit, compare, explain.
+
+    Begun again, it goes on where it stopped.
+    """
+    from paceline.measurement import load_study, noise_floor
+    from paceline.units import format_percent
 
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    study = generate_study("tensorflow", n_rows=1500, noise=0.05, random_state=0)
-    study.dataset.to_csv(folder / "study.csv")
-    click.echo("Generated: 1500 trials of table 4.1 from table 4.3's TensorFlow constants.\n")
-    small, _ = study.dataset.split(n_fit=1000, random_state=0)
+    study = load_study("demo")
+    study = study.reduced() if reduced else study
+    click.echo(f"Measuring {study.n_trials} trials of LeNet-5 on one and two workers.", err=True)
+    dataset = measure_with_progress(study, str(folder / "runs.db"))
+    dataset.to_csv(folder / "runs.csv")
+    _fit(dataset, folder)
+    _compare(dataset, folder)
+    floor = noise_floor(folder / "runs.db")
+    if floor is not None:
+        click.echo(f"Noise floor (trials repeated later): {format_percent(floor)}.")
+    click.echo(
+        f"\nWritten to {folder}: runs.db, runs.csv, model.json, explanation.txt, comparison.json."
+        f"\nNext: paceline predict {folder / 'model.json'} --at n_devices=2"
+    )
+
+
+def _fit(dataset: Any, folder: Path) -> None:
+    from paceline.dataset import write_text
+    from paceline.estimators import GenericRegressor, fit, save_fit
+    from paceline.explainers import explain
+    from paceline.reports import show_explanation
+
+    settings = GenericRegressor(penalty="l2", cost="relative")
     with progress_bar("Fitting") as progress:
-        result = fit(small, progress=progress)
+        result = fit(dataset, estimator=settings, progress=progress)
     save_fit(result, folder / "model.json")
-    explanation = show_explanation(explain(result))
-    write_text(folder / "explanation.txt", explanation + "\n")
-    click.echo(explanation)
+    text = show_explanation(explain(result))
+    write_text(folder / "explanation.txt", text + "\n")
+    click.echo(text)
+
+
+def _compare(dataset: Any, folder: Path) -> None:
+    from paceline.dataset import write_text
+    from paceline.estimators import compare
+    from paceline.reports import show_comparison
+
     with progress_bar("Comparing") as progress:
-        comparison = compare(study.dataset, holdout=1 / 3, progress=progress)
+        comparison = compare(dataset, progress=progress)
     write_text(folder / "comparison.json", json.dumps(comparison.to_dict(), indent=2) + "\n")
     click.echo(f"\n{show_comparison(comparison)}")
-    click.echo(f"\nWritten to {folder}: study.csv, model.json, explanation.txt, comparison.json.")
-    click.echo(f"Next: paceline predict {folder / 'model.json'} --at n_devices=3")

@@ -18,7 +18,10 @@ EXIT_IMPOSSIBLE = 2
 
 # in the order in which a person uses them
 _VERBS = {
-    "demo": "Fit, compare and explain a generated study, to see what Paceline does.",
+    "demo": "Measure LeNet-5 on this machine; fit, compare and explain it.",
+    "measure": "Run a campaign of measurements; the same command resumes it.",
+    "trace": "Measure a training script from outside, unedited.",
+    "executors": "Make the environments of frameworks.",
     "import": "Turn a table of measured times into a dataset of ours.",
     "fit": "Fit a readable expression of the time to DATA.",
     "predict": "Predict the time of rows, or of one point.",
@@ -26,7 +29,7 @@ _VERBS = {
     "explain": "Say what a fitted expression means.",
     "compare": "Fit every form and every black box on the same folds.",
     "validate": "Replay published numbers.",
-    "list": "List forms or spaces.",
+    "list": "List forms, spaces, workloads, executors or studies.",
 }
 
 _EPILOG = """\b

@@ -8,7 +8,9 @@ from paceline.units import format_number
 
 def write_formula(expression: GenericExpression, width: int = 78) -> str:
     """Return the expression with its numbers, wrapped to `width` columns."""
-    summands = [_term(t.coefficient_s, t.name, t.power) for t in expression.terms]
+    summands = [
+        _term(t.coefficient_s, t.name, t.power) for t in expression.terms if t.coefficient_s
+    ]
     summands += [f"[{name}]" for name in expression.levels]
     if expression.base_s:
         summands.append(f"{format_number(expression.base_s, 4)}")

@@ -13,9 +13,10 @@ from paceline.reports._phases import (
     show_waiting,
 )
 from paceline.reports._prediction import show_prediction
-from paceline.reports._table import table
+from paceline.reports._table import definitions, table
 
 __all__ = [
+    "definitions",
     "show_aggregation",
     "show_comparison",
     "show_explanation",

@@ -71,7 +71,8 @@ def _levels(explanation: Explanation) -> str:
 
 
 def _shares(explanation: Explanation) -> str:
-    names = list(explanation.point_shares or explanation.shares)
+    named = explanation.point_shares or explanation.shares
+    names = [n for n in named if named[n] > 0 or explanation.shares.get(n, 0.0) > 0]
     if not names:
         return ""
     header = ["summand", "mean share", "at the point"]

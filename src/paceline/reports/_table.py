@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -26,3 +27,21 @@ def _line(row: Sequence[str], widths: Sequence[int], left: int) -> str:
         for i, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]
     return "  ".join(aligned).rstrip()
+
+
+def definitions(known: Mapping[str, str], width: int = 78) -> str:
+    """Return names with what they are, wrapped beside them.
+
+    Examples
+    --------
+    >>> print(definitions({"torch": "ready", "jax": "not installed"}))
+    torch  ready
+    jax    not installed
+    """
+    column = max((len(name) for name in known), default=0) + 2
+    return "\n".join(
+        textwrap.fill(
+            text, width, initial_indent=name.ljust(column), subsequent_indent=" " * column
+        )
+        for name, text in known.items()
+    )

@@ -1,0 +1,79 @@
+"""``paceline measure``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from paceline.cli._options import format_option
+from paceline.cli._output import print_json, progress_bar
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  paceline measure demo -o runs.db\n"
+    "  paceline measure my-study.toml -o runs.db --dry-run\n"
+    "  paceline measure chapter4 -o lenet5.db --reduced"
+)
+@click.argument("study")
+@click.option("-o", "--output", type=click.Path(), required=True, help="The store, a .db file.")
+@click.option("--reduced", is_flag=True, help="The study at its reduced size.")
+@click.option("--dry-run", is_flag=True, help="Say how long it would take, and stop.")
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
+@click.option("--address", help="Of the Ray cluster [default: one on this machine].")
+@click.option("--module", metavar="FILE:NAME", help="Measure your own torch module.")
+@format_option
+def command(study: str, output: str, output_format: str, **options: Any) -> None:
+    """Run the campaign of STUDY (a TOML file, or a name of `paceline list studies`).
+
+    The same command again goes on where it stopped; Ctrl-C stops it cleanly.
+    """
+    from paceline.measurement import load_study
+
+    plan = load_study(study)
+    plan = plan.reduced() if options["reduced"] else plan
+    plan = plan.with_module(options["module"]) if options["module"] else plan
+    if options["dry_run"]:
+        _dry_run(plan, output, output_format)
+        return
+    dataset = measure_with_progress(plan, output, options["engine"], options["address"])
+    _show(dataset, output, output_format)
+
+
+def measure_with_progress(
+    study: Any, output: str, engine: str = "local", address: str | None = None
+) -> Any:
+    """Measure a study under a progress bar; return its dataset."""
+    from paceline.measurement import Progress, measure
+
+    with progress_bar("Measuring") as show:
+
+        def follow(progress: Progress) -> None:
+            show(progress.runs_done, progress.runs_total, str(progress))
+
+        return measure(study, output, engine=engine, address=address, progress=follow)
+
+
+def _dry_run(study: Any, output: str, output_format: str) -> None:
+    from paceline.measurement import dry_run
+
+    forecast = dry_run(study, output)
+    if output_format == "json":
+        print_json(forecast.to_dict())
+    else:
+        click.echo(str(forecast))
+
+
+def _show(dataset: Any, output: str, output_format: str) -> None:
+    from paceline.measurement import noise_floor
+    from paceline.units import format_percent
+
+    floor = noise_floor(output)
+    if output_format == "json":
+        print_json({"n_rows": dataset.n_rows, "noise_floor": floor, "store": output})
+        return
+    click.echo(f"{dataset.n_rows} trials measured; {dataset.basis}. Written to {output}.")
+    if floor is not None:
+        click.echo(f"Noise floor (trials repeated later): {format_percent(floor)}.")
+    click.echo(f"Next: paceline fit {output} -o model.json")
