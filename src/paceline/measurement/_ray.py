@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -149,7 +150,6 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
 
 def _import_ray() -> Any:
     try:
-        import ray
+        return importlib.import_module("ray")
     except ImportError as error:
         raise MissingDependencyError("The Ray engine", "ray", "ray") from error
-    return ray
