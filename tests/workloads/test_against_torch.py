@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from paceline.space import load_space
@@ -41,7 +41,7 @@ def test_any_buildable_lenet5_counts_as_torch_counts(trial: dict[str, Any], coun
 
 
 @given(trial=trials(TABLE_5_1), volume=st.sampled_from([16, 24, 31, 96]))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])  # torch is slow
 def test_any_buildable_resattnet_counts_as_torch_counts(
     trial: dict[str, Any], volume: int, count: Count
 ) -> None:

@@ -73,6 +73,16 @@ def test_part_of_a_grid_has_no_combination_twice(n: int) -> None:
     assert len({str(trial) for trial in trials}) == len(trials) == n
 
 
+def test_part_of_a_grid_is_spread_however_much_of_it_was_rejected() -> None:
+    everything, _ = sample_buildable(LENET5, PLAIN, design="grid")
+    for n in (8, 10, 12):
+        parts = [
+            sample_buildable(LENET5, PLAIN, n, design="grid", random_state=s)[0] for s in (1, 2)
+        ]
+        assert parts[0] != parts[1]
+        assert everything[:n] not in parts
+
+
 @pytest.mark.parametrize("design", ["random", "latin", "grid"])
 def test_a_space_of_nothing_buildable_is_an_error_that_says_why(design: str) -> None:
     hopeless = space(kernel_size=(5,), pool_size=(5,), stride=(3,), filters=tuple(range(1, 5000)))
