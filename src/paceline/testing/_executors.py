@@ -16,6 +16,7 @@ from paceline.executors import PHASES, Delay, Job, RunRecord
 
 _TIMEOUT_S = 120.0  # generous: some frameworks compile a job before its first step
 _PLANTED_S = 0.002
+_MOST_ROUNDS = 12
 
 # a small LeNet, written out: what is tested must not depend on the workloads
 _NETWORK: Sequence[Mapping[str, Any]] = (
@@ -84,7 +85,9 @@ class ExecutorContract:
 
     def test_the_loss_falls(self, executor: Any) -> None:
         """By a third in 30 steps."""
-        record = self.run(executor, contract_job([16, 16], n_warmup=0, n_steps=30))
+        adam = {"name": "adam", "learning_rate": 0.01}
+        job = contract_job([16, 16], n_warmup=0, n_steps=30, optimizer=adam)
+        record = self.run(executor, job)
         losses = np.mean([worker.losses for worker in record.workers], axis=0)
         assert len(losses) == 30 and np.isfinite(losses).all()
         assert losses[-5:].mean() < 0.67 * losses[:5].mean()
@@ -140,7 +143,7 @@ class ExecutorContract:
 
     def test_layers_sum_to_their_phase(self, executor: Any) -> None:
         """Within a tenth; frameworks that cannot time layers give none."""
-        job = contract_job([128, 128], n_phase_steps=24, per_layer=True)
+        job = contract_job([256, 256], n_phase_steps=24, per_layer=True)
         for worker in self.run(executor, job).workers:
             if not executor.has_layer_times:
                 assert worker.layers == ()
@@ -217,23 +220,32 @@ class ExecutorContract:
         """Return how much longer every phase took with the delay than without.
 
         Runs without are made before and after; where they disagree, something else disturbed
-        the machine, and all is measured again.
+        the machine, and all is measured again. The quietest measurement counts.
         """
-        for _ in range(8):
-            runs = [
-                self.run(executor, contract_job([8, 8], n_phase_steps=25, delays=delays))
+        quietest, more = float("inf"), {}
+        for _ in range(_MOST_ROUNDS):
+            before, with_delay, after = (
+                _phase_times(self.run(executor, _short_job(delays)))
                 for delays in ([], [delay], [])
-            ]
-            before, with_delay, after = (_phase_times(run) for run in runs)
+            )
             own = [key for key in before if key[1] not in ("wait", "transfer")]
-            if max(abs(before[key] - after[key]) for key in own) < 0.05 * delay.seconds:
+            disturbance = max(abs(before[key] - after[key]) for key in own)
+            if disturbance < quietest:
+                quietest = disturbance
+                more = {k: with_delay[k] - 0.5 * (before[k] + after[k]) for k in with_delay}
+            if quietest < 0.02 * delay.seconds:
                 break
-        return {k: with_delay[k] - 0.5 * (before[k] + after[k]) for k in with_delay}
+        return more
+
+
+def _short_job(delays: Sequence[Delay]) -> Job:
+    return contract_job([8, 8], n_warmup=3, n_steps=0, n_phase_steps=25, delays=delays)
 
 
 def _phase_times(record: RunRecord) -> dict[tuple[int, str], float]:
+    """Return a low quartile of every phase: what else runs on a machine only adds time."""
     return {
-        (worker.rank, phase): statistics.median(step[phase] for step in worker.phases)
+        (worker.rank, phase): float(np.quantile([step[phase] for step in worker.phases], 0.25))
         for worker in record.workers
         for phase in worker.phases[0]
     }

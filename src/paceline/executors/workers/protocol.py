@@ -205,6 +205,11 @@ class Clock:
         """Count seconds as that phase."""
         self._now[name] = self._now.get(name, 0.0) + seconds
 
+    def discount(self, name: str, seconds: float) -> None:
+        """Take what measuring itself took out of that phase and out of the step."""
+        self.add(name, -seconds)
+        self._begin += seconds
+
     def pause(self, name: str) -> None:
         """Wait as long as was planted for this worker in that phase."""
         if name in self._pauses:
@@ -233,7 +238,10 @@ def wait(seconds: float) -> None:
 
 
 def layer_times(
-    names: Iterable[str], forward: dict[str, list[float]], backward: dict[str, list[float]]
+    names: Iterable[str],
+    forward: dict[str, list[float]],
+    backward: dict[str, list[float]],
+    phases: list[dict[str, float]],
 ) -> list[dict[str, Any]]:
     """Return the time of every layer, as a worker record wants it.
 
@@ -243,8 +251,11 @@ def layer_times(
         Of the layers, in the order of the network.
     forward, backward
         Seconds of every layer in every step.
+    phases
+        Seconds of the phases in the same steps.
     """
-    forward_s, backward_s = _typical(forward), _typical(backward)
+    forward_s = _typical(forward, [step["forward"] for step in phases])
+    backward_s = _typical(backward, [step["backward"] for step in phases])
     return [
         {
             "name": name,
@@ -255,14 +266,12 @@ def layer_times(
     ]
 
 
-def _typical(times: dict[str, list[float]]) -> dict[str, float]:
+def _typical(times: dict[str, list[float]], totals: list[float]) -> dict[str, float]:
     """Average over the middle half of the steps: as steady as a median, but parts still add up."""
-    n_steps = min((len(steps) for steps in times.values()), default=0)
-    ranked = sorted(range(n_steps), key=lambda i: sum(steps[i] for steps in times.values()))
-    middle = ranked[n_steps // 4 : n_steps - n_steps // 4]
-    return {
-        name: sum(steps[i] for i in middle) / max(1, len(middle)) for name, steps in times.items()
-    }
+    quarter = len(totals) // 4
+    ranked = sorted(range(len(totals)), key=totals.__getitem__)
+    middle = ranked[quarter : len(totals) - quarter]
+    return {name: sum(steps[i] for i in middle) / len(middle) for name, steps in times.items()}
 
 
 def digest(parts: Iterable[bytes]) -> str:

@@ -1,8 +1,8 @@
 """Times of layers from hooks that are set from outside.
 
-Every moment belongs to the layer that was entered last and not left: forward by hooks around each
-layer, backward by hooks on each layer's output, which run just before the gradients of that layer
-are computed. What belongs to no layer is Python between layers and the loss.
+Every moment belongs to one layer: forward by hooks around each layer (the way to a layer is part
+of it), backward by hooks on each layer's output, which run just before the gradients of that layer
+are computed. What belongs to none is the loss. What the hooks themselves take is kept apart.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class LayerTimes:
         self.names: list[str] = []
         self.forward: dict[str, list[float]] = {}
         self.backward: dict[str, list[float]] = {}
+        self.own_s = 0.0  # what the hooks took in this phase
         self._waits = device.type == "cuda"
         self._now: dict[str, float] = {}
         self._open: list[str] = []
@@ -42,7 +43,8 @@ class LayerTimes:
 
     def begin(self) -> None:
         """Start a phase."""
-        self._now, self._open, self._last = {}, [], self._time()
+        self._now, self._open, self.own_s = {}, [], 0.0
+        self._last = self._time()
 
     def end_forward(self) -> None:
         """Keep the forward times of a step."""
@@ -50,7 +52,8 @@ class LayerTimes:
 
     def end_backward(self) -> None:
         """Keep the backward times of a step."""
-        self._credit()
+        if self._open:
+            self._credit(self._open[-1])
         self._keep(self.backward)
 
     def close(self) -> None:
@@ -67,31 +70,36 @@ class LayerTimes:
             torch.cuda.synchronize()
         return time.perf_counter()
 
-    def _credit(self) -> None:
+    def _credit(self, name: str) -> float:
         now = self._time()
-        if self._open:
-            name = self._open[-1]
-            self._now[name] = self._now.get(name, 0.0) + now - self._last
-        self._last = now
+        self._now[name] = self._now.get(name, 0.0) + now - self._last
+        return now
+
+    def _resume(self, since: float) -> None:
+        self._last = time.perf_counter()
+        self.own_s += self._last - since
 
     def _entering(self, name: str) -> Any:
         def hook(module: nn.Module, inputs: Any) -> None:
-            self._credit()
+            now = self._credit(self._open[-1] if self._open else name)
             self._open.append(name)
+            self._resume(now)
 
         return hook
 
     def _leaving(self, name: str) -> Any:
         def arriving(gradient: Tensor) -> None:
-            self._credit()
+            now = self._credit(self._open[-1]) if self._open else self._time()
             self._open = [name]
+            self._resume(now)
 
         def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-            self._credit()
+            now = self._credit(name)
             self._open.pop()
             # a layer that hands its input on has no gradients of its own
             new = isinstance(output, Tensor) and not (inputs and output is inputs[0])
             if new and output.requires_grad:
                 output.register_hook(arriving)
+            self._resume(now)
 
         return hook

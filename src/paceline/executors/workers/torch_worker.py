@@ -115,6 +115,7 @@ class Trainer:
             self._synchronize()
             if layers:
                 layers.end_forward()
+                self.clock.discount("forward", layers.own_s)
         with self.clock.phase("backward"):
             if layers:
                 layers.begin()
@@ -122,6 +123,7 @@ class Trainer:
             self._synchronize()
             if layers:
                 layers.end_backward()
+                self.clock.discount("backward", layers.own_s)
         return loss
 
     def _timed_communication(self) -> None:
@@ -246,7 +248,8 @@ def _layer_times(trainer: Trainer) -> list[dict[str, Any]]:
     layers = LayerTimes(timed_parts(trainer.network, job), trainer.device)
     trainer.apart(job["n_phase_steps"], layers)
     layers.close()
-    return protocol.layer_times(layers.names, layers.forward, layers.backward)
+    phases = trainer.clock.phases
+    return protocol.layer_times(layers.names, layers.forward, layers.backward, phases)
 
 
 def _weights(trainer: Trainer) -> dict[str, Any]:
