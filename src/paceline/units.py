@@ -8,7 +8,15 @@ from paceline.errors import UnknownNameError
 
 SECONDS_PER_UNIT = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
-_SCALES = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+_SCALES = (
+    (86400.0, "d"),
+    (3600.0, "h"),
+    (60.0, "min"),
+    (1.0, "s"),
+    (1e-3, "ms"),
+    (1e-6, "us"),
+    (1e-9, "ns"),
+)
 
 
 def seconds_per(unit: str) -> float:
@@ -36,7 +44,7 @@ def format_seconds(seconds: float, digits: int = 3) -> str:
     """
     if not math.isfinite(seconds) or seconds == 0:
         return f"{seconds:.{digits}g} s"
-    size = abs(seconds)
+    size = abs(float(f"{seconds:.{digits - 1}e}"))  # rounded first: 0.99999 s is 1 s, not 1000 ms
     scale, name = next((s for s in _SCALES if size >= s[0]), _SCALES[-1])
     return f"{format_number(seconds / scale, digits)} {name}"
 
@@ -55,7 +63,9 @@ def format_number(value: float, digits: int = 3) -> str:
         decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
         text = f"{round(value, digits - 1 - math.floor(math.log10(abs(value)))):.{decimals}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{value:.{digits - 1}e}"
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    shown = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{shown}e{exponent}"
 
 
 def format_percent(share: float, digits: int = 2) -> str:

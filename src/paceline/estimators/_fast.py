@@ -23,10 +23,12 @@ N_START_ROWS = 2_000
 N_POLISH_ROWS = 20_000
 
 _COARSE = 0.4  # smoothing of the first pass, in mean weighted residuals
-_FINE = (0.1, 0.02)
+_FINE = (0.1, 0.02, 0.004)
 # a tight smoothing makes steps short: from another problem's minimum it would not arrive
 _RESAMPLED = 0.3
 _SNAP = 1e-3
+_DUST = 1e-9
+_AGREED = 0.01  # two descents that end within a percent have found the same valley
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +47,20 @@ def solve_fast(problem: Problem, random_state: int, budget: Budget | None = None
     budget = budget or Budget()
     rng = np.random.default_rng(random_state)
     small = _thin(problem, N_START_ROWS, rng)
-    starts = propose_starts(small, rng, budget.n_random)[: budget.n_refined]
-    refined = [descend(small, x, (_COARSE,), budget.n_coarse) for x in starts]
-    best = min(refined, key=small.cost)
+    starts = propose_starts(small, rng, budget.n_random)
+    best = _descend_from(small, starts, budget)
     return polish(problem, best, budget, rng)
+
+
+def _descend_from(problem: Problem, starts: list[Array], budget: Budget) -> Array:
+    """Return the best end of several descents; where the first ends differ, of all of them."""
+    refined: list[Array] = []
+    for n_tried, start in enumerate(starts, 1):
+        refined.append(descend(problem, start, (_COARSE,), budget.n_coarse))
+        costs = sorted(problem.cost(x) for x in refined)
+        if n_tried >= budget.n_refined and costs[1] <= costs[0] * (1 + _AGREED):
+            break
+    return min(refined, key=problem.cost)
 
 
 def polish(problem: Problem, x: Array, budget: Budget, rng: np.random.Generator) -> Array:
@@ -146,7 +158,8 @@ def _snap(problem: Problem, x: Array) -> Array:
     for move in _moves(problem, x):
         if problem.cost(x + move) <= limit:
             x = x + move
-    return x
+    x = np.clip(x, problem.lower, problem.upper)
+    return np.where((np.abs(x) < _DUST) & (problem.lower <= 0), 0.0, x)
 
 
 def _moves(problem: Problem, x: Array) -> Iterator[Array]:

@@ -114,6 +114,7 @@ class GenericRegressor(BaseTimeRegressor):
         frame, times, weights = self._read_fit(X, y, sample_weight)
         self.columns_ = columns_of(frame, self.extrinsic, self.categorical)
         rows, times, weights = merge_rows(self.columns_.encode(frame), times, weights)
+        self.row_weights_ = weights
         self._warn_if_underdetermined(len(times))
         self.scaling_ = scaling_of(rows, times, weights, self.units)
         self.problem_ = build_problem(rows, times, weights, self.scaling_, self)

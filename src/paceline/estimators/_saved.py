@@ -120,6 +120,7 @@ def _restore(data: Mapping[str, Any]) -> GenericRegressor:
         levels={n: tuple(group) for n, group in expression.levels.items()},
         extrinsic=tuple(expression.powers),
     )
+    model._stability = None
     model.cost_ = float(data["cost"])
     model.at_bounds_ = tuple(map(str, data["at_bounds"]))
     names = MeasuredRange.from_dict(data["measured"]).names

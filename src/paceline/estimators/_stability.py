@@ -25,6 +25,7 @@ Progress = Callable[[int, int, str], None]
 _MAX_BOOTSTRAP_ROWS = 5_000
 _COVERAGE = 0.9
 _IDENTIFIED_WIDTH = 0.5
+_FLAT = 1e-7  # relative singular value below which a direction is flat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +37,13 @@ class Spread:
     seed_sd: float
     low: float
     high: float
+    problem: str = ""  # why the interval means nothing: "confounded" or "at its bound"
 
     @property
     def is_identified(self) -> bool:
         """Whether the data's 90 % interval is narrower than half the constant."""
-        return self.high - self.low < _IDENTIFIED_WIDTH * abs(self.value)
+        narrow = self.high - self.low < _IDENTIFIED_WIDTH * abs(self.value)
+        return narrow and not self.problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +80,7 @@ class Stability:
                     "seed_sd": s.seed_sd,
                     "low": s.low,
                     "high": s.high,
+                    "problem": s.problem,
                 }
                 for n, s in self.spreads.items()
             },
@@ -87,7 +91,10 @@ class Stability:
         """Return the stability that `to_dict` wrote."""
         return cls(
             spreads={
-                str(name): Spread(**{key: float(value) for key, value in spread.items()})
+                str(name): Spread(
+                    problem=str(spread["problem"]),
+                    **{k: float(v) for k, v in spread.items() if k != "problem"},
+                )
                 for name, spread in data["spreads"].items()
             },
             n_seeds=int(data["n_seeds"]),
@@ -124,7 +131,7 @@ def study_stability(
     for i in range(n_bootstrap):
         resampled.append(_refit_resampled(model, rng))
         _tell(progress, n_seeds + i + 1, total, "bootstrap")
-    n_rows = len(model.problem_.times)
+    n_rows = max(float(model.row_weights_.sum()), 1.0)
     shrink = np.sqrt(min(n_rows, _MAX_BOOTSTRAP_ROWS) / n_rows)
     return Stability(
         spreads=_spreads(model, seeds, resampled, float(shrink)),
@@ -135,9 +142,10 @@ def study_stability(
 
 def _refit_resampled(model: GenericRegressor, rng: np.random.Generator) -> Array:
     problem = model.problem_
-    n_rows = len(problem.times)
-    drawn = rng.integers(0, n_rows, min(n_rows, _MAX_BOOTSTRAP_ROWS))
-    resample = problem.reweighted(np.bincount(drawn, minlength=n_rows).astype(float))
+    n_drawn = min(round(model.row_weights_.sum()), _MAX_BOOTSTRAP_ROWS)
+    chances = model.row_weights_ / model.row_weights_.sum()
+    drawn = rng.multinomial(max(n_drawn, 1), chances)
+    resample = problem.reweighted(drawn / model.row_weights_)
     with one_thread():
         return refine(resample, model.x_)
 
@@ -150,6 +158,8 @@ def _spreads(
     over_data = _table(model, resampled, value)
     half = _half_width(over_data) * shrink
     mean, sd = over_seeds.mean(axis=0), over_seeds.std(axis=0)
+    problems = dict.fromkeys(confounded_constants(model), "confounded")
+    problems |= dict.fromkeys(model.at_bounds_, "at its bound")
     return {
         name: Spread(
             value=v,
@@ -157,9 +167,36 @@ def _spreads(
             seed_sd=float(sd[i]),
             low=float(v - half[i]),
             high=float(v + half[i]),
+            problem=problems.get(name, ""),
         )
         for i, (name, v) in enumerate(value.items())
     }
+
+
+def confounded_constants(model: GenericRegressor) -> tuple[str, ...]:
+    """Return the constants that can be changed together without changing any prediction.
+
+    They are those that move along the null space of the Jacobian. The redundancy between level
+    groups is not among them: the canonical form has removed it.
+    """
+    problem = model.problem_
+    n_rows = len(problem.times)
+    rows = np.linspace(0, n_rows - 1, min(n_rows, _MAX_BOOTSTRAP_ROWS)).astype(int)
+    jacobian = problem.take(rows).jacobian(model.x_)
+    size = np.linalg.norm(jacobian, axis=0)
+    scale = np.where(size > 0, size, 1.0)
+    _, singular, directions = np.linalg.svd(jacobian / scale, full_matrices=True)
+    rank = int((singular > _FLAT * singular[0]).sum()) if len(singular) else 0
+    free = directions[rank:] / scale
+    before = np.array(list(model.express(model.x_).constants().values()))
+    moved = np.zeros(len(before), dtype=bool)
+    for direction in free:
+        step = 1e-4 * direction / np.abs(direction).max()
+        for sign in (1.0, -1.0):
+            after = np.array(list(model.express(model.x_ + sign * step).constants().values()))
+            moved |= np.abs(after - before) > 1e-6 * np.maximum(np.abs(before), 1e-12)
+    names = model.express(model.x_).constants()
+    return tuple(name for name, flag in zip(names, moved, strict=True) if flag)
 
 
 def _table(model: GenericRegressor, fits: list[Array], value: Mapping[str, float]) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from paceline.dataset import TimeBasis, counts_all_devices
+from paceline.errors import InvalidInputError
 from paceline.estimators import FitResult, GenericExpression, Spread
 from paceline.explainers._explanation import (
     Explanation,
@@ -43,36 +44,58 @@ def explain(
     -------
     Explanation
     """
+    if not isinstance(subject, FitResult | GenericExpression):
+        raise InvalidInputError(
+            f"A fit or an expression can be explained, but got {type(subject).__name__}. "
+            f"Load one with `load_fit`."
+        )
     fit = subject if isinstance(subject, FitResult) else None
-    expression = fit.estimator.expression_ if fit else subject
-    assert isinstance(expression, GenericExpression)  # the one other type that is allowed
+    expression = subject.estimator.expression_ if isinstance(subject, FitResult) else subject
     basis = basis or (fit.basis if fit else TimeBasis())
     spreads = fit.stability.spreads if fit and fit.stability else {}
-    row, point = _point(fit, at)
+    row, point = _point(fit, expression, at)
     return Explanation(
         formula=write_formula(expression),
         basis=str(basis),
         terms=_read_terms(expression, spreads),
         scaling=_read_scaling(expression, basis, spreads),
-        levels=_read_levels(expression, spreads),
+        levels=_read_levels(expression, spreads, is_tested=fit is None or bool(spreads)),
         floor_s=expression.constant_s,
-        floor_words=_floor_words(expression),
+        floor_words=_floor_words(expression, spreads),
         shares=dict(fit.shares) if fit else {},
         point=point,
         point_s=None if row is None else float(expression.evaluate(row)[0]),
         point_shares={} if row is None else _shares_at(expression, row),
-        warnings=warnings_of(fit) if fit else (),
+        warnings=(*_point_warnings(fit, row), *warnings_of(fit)) if fit else (),
         facts=_facts(fit) if fit else (),
     )
 
 
 def _point(
-    fit: FitResult | None, at: Mapping[str, Any] | None
+    fit: FitResult | None, expression: GenericExpression, at: Mapping[str, Any] | None
 ) -> tuple[pd.DataFrame | None, dict[str, float | str]]:
     if fit is None:
+        missing = [name for name in expression.names if at and name not in at]
+        if missing:
+            raise InvalidInputError(
+                f"A point of a bare expression must give every parameter, but "
+                f"{', '.join(missing)} is missing."
+            )
         return (pd.DataFrame([dict(at)]), dict(at)) if at else (None, {})
     row, _ = fit.measured.complete(at or {})
     return row, {str(name): _plain(row[name].iloc[0]) for name in row}
+
+
+def _point_warnings(fit: FitResult, row: pd.DataFrame | None) -> list[str]:
+    if row is None:
+        return []
+    outside = fit.measured.outside(row)
+    return [
+        f"The point lies outside what was measured: {name} {row[name].iloc[0]} "
+        f"({fit.measured.describe(name)})."
+        for name, distance in outside.items()
+        if distance[0] > 0
+    ]
 
 
 def _plain(value: Any) -> float | str:
@@ -90,22 +113,28 @@ def _read_terms(
 ) -> tuple[TermReading, ...]:
     readings = []
     for term in expression.terms:
-        low, high = _interval(spreads, f"p[{term.name}]")
-        silent = term.coefficient_s == 0 or (
-            low is not None and high is not None and low < 0 < high
-        )
-        words = f"no measurable effect of {term.name}" if silent else None
+        spread = spreads.get(f"p[{term.name}]")
+        low, high = _interval(spread)
         readings.append(
             TermReading(
                 name=term.name,
                 coefficient_s=term.coefficient_s,
                 power=term.power,
-                words=words or power_in_words(term.name, term.power),
+                words=_words(term.name, term.power, spread, silent=term.coefficient_s == 0),
                 low=low,
                 high=high,
             )
         )
     return tuple(readings)
+
+
+def _words(name: str, power: float, spread: Spread | None, *, silent: bool = False) -> str:
+    """Return the power in words, unless the data do not support any."""
+    if spread and spread.problem:
+        return f"not determined: the power is {spread.problem}"
+    if silent or (spread and spread.low < 0 < spread.high):
+        return f"no measurable effect of {name}"
+    return power_in_words(name, power)
 
 
 def _read_scaling(
@@ -114,14 +143,15 @@ def _read_scaling(
     readings = []
     for name, power in expression.powers.items():
         ideal = basis.ideal_device_power if counts_all_devices(name) else None
-        low, high = _interval(spreads, f"q[{name}]")
+        spread = spreads.get(f"q[{name}]")
+        low, high = _interval(spread)
         readings.append(
             ScalingReading(
                 name=name,
                 power=power,
-                words=power_in_words(name, power),
+                words=_words(name, power, spread),
                 ideal=ideal,
-                verdict=None if ideal is None else scaling_verdict(power, ideal),
+                verdict=None if ideal is None else scaling_verdict(power, ideal, low, high),
                 low=low,
                 high=high,
             )
@@ -130,36 +160,41 @@ def _read_scaling(
 
 
 def _read_levels(
-    expression: GenericExpression, spreads: Mapping[str, Spread]
+    expression: GenericExpression, spreads: Mapping[str, Spread], *, is_tested: bool
 ) -> tuple[LevelsReading, ...]:
     readings = []
     for name, group in expression.canonical().levels.items():
         ranked = tuple(sorted(group.items(), key=lambda item: (-item[1], item[0])))
         margins = {level: _margin(spreads, f"level[{name}={level}]") for level in group}
-        words = rank_in_words(ranked, margins)
+        words = rank_in_words(ranked, margins if is_tested else None)
         readings.append(LevelsReading(name=name, ranked=ranked, words=words))
     return tuple(readings)
 
 
 def _margin(spreads: Mapping[str, Spread], name: str) -> float:
     spread = spreads.get(name)
-    return (spread.high - spread.low) / 2 if spread else 0.0
+    if spread is None:
+        return 0.0
+    return float("inf") if spread.problem else (spread.high - spread.low) / 2
 
 
-def _interval(spreads: Mapping[str, Spread], name: str) -> tuple[float | None, float | None]:
-    spread = spreads.get(name)
-    return (spread.low, spread.high) if spread else (None, None)
+def _interval(spread: Spread | None) -> tuple[float | None, float | None]:
+    return (None, None) if spread is None or spread.problem else (spread.low, spread.high)
 
 
-def _floor_words(expression: GenericExpression) -> str:
+def _floor_words(expression: GenericExpression, spreads: Mapping[str, Spread]) -> str:
     if expression.constant_s <= 0:
         return "No floor: the fitted constant C is 0."
     falling = [name for name, q in expression.powers.items() if q < 0]
-    what = f"value of {' and '.join(falling)}" if falling else "scaling"
-    devices = [name for name in falling if counts_all_devices(name)]
-    if devices == falling and devices:
+    floor = format_seconds(expression.constant_s)
+    if not falling:
+        return f"A part of {floor} does not scale."
+    what = f"value of {' and '.join(falling)}"
+    if all(counts_all_devices(name) for name in falling):
         what = "number of devices"
-    return f"No {what} gets below {format_seconds(expression.constant_s)}."
+    spread = spreads.get("C")
+    doubt = "" if spread is None or spread.is_identified else " (C is not determined well)"
+    return f"No {what} gets below {floor}{doubt}."
 
 
 def _facts(fit: FitResult) -> tuple[str, ...]:

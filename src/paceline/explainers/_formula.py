@@ -32,8 +32,8 @@ def _wrap(head: str, parts: list[str], glue: str, width: int) -> str:
     lines, line = [], head + parts[0]
     for part in parts[1:]:
         if len(line) + len(glue) + len(part) > width:
-            lines.append(line)
-            line = " " * (len(head) - len(glue)) + glue + part
+            lines.append(line + (glue.rstrip() if glue == ", " else ""))
+            line = " " * (len(head) - len(glue)) + (glue if glue != ", " else "  ") + part
         else:
             line += glue + part
     return "\n".join([*lines, line])

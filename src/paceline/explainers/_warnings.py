@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from paceline.estimators import FitResult, Stability
+from paceline.units import format_percent
 
-_SHOWN = 8
 _UNSTABLE = 0.01
+_BAD_FIT = 0.2
 
 
 def warnings_of(fit: FitResult) -> tuple[str, ...]:
     """Return one sentence for everything a reader should not rely on."""
     warnings = []
+    if fit.scores is not None and fit.scores.mape > _BAD_FIT:
+        warnings.append(
+            f"The expression is off by {format_percent(fit.scores.mape)} on rows it has not "
+            f"seen: it does not describe these data, so neither do its constants. "
+            f"`paceline compare` shows what would."
+        )
     if fit.estimator.at_bounds_:
         warnings.append(f"At their bound: {_listed(fit.estimator.at_bounds_)}.")
     if fit.stability is None:
@@ -33,14 +40,20 @@ def _spread_warnings(stability: Stability) -> list[str]:
         warnings.append(
             f"Differ over {stability.n_seeds} seeds of the solver: {_listed(unstable)}."
         )
-    if stability.not_identified:
+    confounded = tuple(n for n, s in stability.spreads.items() if s.problem == "confounded")
+    if confounded:
+        warnings.append(
+            f"Confounded (they can change together without changing a time): "
+            f"{_listed(confounded)}."
+        )
+    open_ones = tuple(n for n in stability.not_identified if not stability.spreads[n].problem)
+    if open_ones:
         warnings.append(
             f"Not determined by the data (90 % interval wider than half the value): "
-            f"{_listed(stability.not_identified)}."
+            f"{_listed(open_ones)}."
         )
     return warnings
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    return ", ".join(names)

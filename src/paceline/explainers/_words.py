@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 from paceline.units import format_number
 
@@ -44,27 +43,43 @@ def power_in_words(name: str, power: float) -> str:
     return f"falls {how}"
 
 
-def rank_in_words(ranked: Sequence[tuple[str, float]], margins: Mapping[str, float]) -> str:
+def rank_in_words(ranked: Sequence[tuple[str, float]], margins: Mapping[str, float] | None) -> str:
     """Return levels from dear to cheap, with ~ between those that the data cannot tell apart.
+
+    A > stands only where all levels before it are dearer than all behind it. Without margins
+    nothing is known about the order, and that is said.
 
     Examples
     --------
     >>> rank_in_words([("adam", 2.0), ("sgd", 0.1), ("none", 0.0)], {"sgd": 0.5})
     'adam > sgd ~ none'
+    >>> rank_in_words([("adam", 2.0), ("sgd", 0.0)], None)
+    'adam, sgd (order not tested)'
     """
-    text = ranked[0][0]
-    for (dear, cost), (cheap, less) in pairwise(ranked):
-        margin = max(margins.get(dear, 0.0), margins.get(cheap, 0.0))
-        text += f" {'>' if cost - less > margin else '~'} {cheap}"
+    names = [level for level, _ in ranked]
+    if margins is None:
+        return ", ".join(names) + " (order not tested)"
+    text = names[0]
+    for i in range(1, len(ranked)):
+        dearer = all(
+            cost - less > max(margins.get(dear, 0.0), margins.get(cheap, 0.0))
+            for dear, cost in ranked[:i]
+            for cheap, less in ranked[i:]
+        )
+        text += f" {'>' if dearer else '~'} {names[i]}"
     return text
 
 
-def scaling_verdict(power: float, ideal: float) -> str:
+def scaling_verdict(
+    power: float, ideal: float, low: float | None = None, high: float | None = None
+) -> str:
     """Return how a device power compares with the ideal of its time basis.
 
     Within 0.05 of the ideal counts as ideal, within 0.15 as close; the thesis reads -1.01 and
     -0.94 as good scaling and -0.74 as sub-optimal.
     """
+    if low is not None and high is not None and low <= ideal <= high:
+        return "not distinguishable from ideal"
     if ideal - power > NEGLIGIBLE:
         return "better than ideal"
     gap = power - ideal

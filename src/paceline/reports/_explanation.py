@@ -32,7 +32,7 @@ def _terms(explanation: Explanation) -> str:
 
 def _scaling(explanation: Explanation) -> str:
     rows = [(s.name, _power(s), _judged(s)) for s in explanation.scaling]
-    title = f"How it scales ({explanation.basis})"
+    title = f"How it scales ({explanation.basis})" if rows else "What does not scale"
     return "\n".join([title, *_readings(rows), _indent(explanation.floor_words)])
 
 
@@ -43,7 +43,8 @@ def _readings(rows: list[tuple[str, str, str]]) -> list[str]:
     lines = []
     for name, power, words in rows:
         head = f"  {name:{name_width}}  {power:{power_width}}  "
-        lines.append(_wrapped(words, head, " " * len(head)))
+        indent = " " * len(head) if len(head) < _WIDTH // 2 else "      "
+        lines.append(_wrapped(words, head, indent))
     return lines
 
 
@@ -88,7 +89,7 @@ def _shares(explanation: Explanation) -> str:
 
 
 def _summand(name: str) -> str:
-    return {"C": "C (floor)", "base": "base (all levels)"}.get(name, name)
+    return {"C": "C (floor)"}.get(name, name)
 
 
 def _share(shares: object, name: str) -> str:
