@@ -175,8 +175,8 @@ class CommandExecutor:
     def _limits(self, timeout_s: float | None, max_bytes: int | None) -> CommandLimits:
         return replace(
             self.limits,
-            timeout_s=timeout_s or self.limits.timeout_s,
-            output_bytes=max_bytes or self.limits.output_bytes,
+            timeout_s=self.limits.timeout_s if timeout_s is None else timeout_s,
+            output_bytes=self.limits.output_bytes if max_bytes is None else max_bytes,
         )
 
     def _is_enough(self, reader: StepReader) -> bool:
