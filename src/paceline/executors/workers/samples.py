@@ -186,7 +186,7 @@ def _idx(folder: Path) -> Samples:
             raise RefusedError(f"{images} must be an IDX file of images, but is not.")
         packed = handle.read() if images.suffix == ".gz" else None
     with _opened(labels) as handle:
-        classes = array("q", handle.read()[8:])
+        classes = array("q", list(handle.read()[8:]))
     if len(classes) != n:
         raise RefusedError(f"{labels} must hold {n} labels, but has {len(classes)}.")
     size = height * width

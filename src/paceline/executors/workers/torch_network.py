@@ -13,9 +13,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 if TYPE_CHECKING:
-    from paceline.executors.workers.protocol import RefusedError
+    from paceline.executors.workers.protocol import RefusedError, is_out_of_memory
 else:
-    from protocol import RefusedError  # a neighbour: Paceline is not installed here
+    from protocol import (
+        RefusedError,
+        is_out_of_memory,
+    )  # a neighbour: Paceline is not installed here
 
 Operation = Mapping[str, Any]
 _ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "gelu": nn.GELU}
@@ -48,6 +51,8 @@ def build(job: Mapping[str, Any]) -> nn.Module:
     except RefusedError:
         raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         shown = " ".join(str(error).split())
         raise RefusedError(
             f"The network must be one that PyTorch can build, but: {type(error).__name__}: {shown}"
