@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from paceline import executors
 from paceline.errors import ExecutionError
 from paceline.executors import FrameworkExecutor, Job
 from paceline.testing import ExecutorContract, contract_job
@@ -153,8 +155,11 @@ def odd_jobs() -> list[Job]:
 
 
 @pytest.fixture(scope="module")
-def losses_by_torch() -> list[list[float]]:
-    return [reference_losses(job) for job in odd_jobs()]
+def losses_by_torch() -> Iterator[list[list[float]]]:
+    with pytest.MonkeyPatch.context() as patch:
+        # files of workers import their neighbours by bare names
+        patch.syspath_prepend(str(Path(executors.__file__).parent / "workers"))
+        yield [reference_losses(job) for job in odd_jobs()]
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
@@ -170,11 +175,9 @@ def test_every_framework_computes_what_torch_computes(
 def reference_losses(job: Job) -> list[float]:
     """Train with torch, here, from the weights that the four start with."""
     torch = pytest.importorskip("torch")
-    from paceline.executors.workers import passes
-    from paceline.executors.workers.samples import load_samples
-
+    passes = importlib.import_module("passes")
     plain = job.to_dict()
-    samples, losses = load_samples(plain), []
+    samples, losses = passes.load_samples(plain), []
     weights = {
         name: torch.tensor(weight, requires_grad=True)
         for name, weight in passes.initial_weights(plain)
