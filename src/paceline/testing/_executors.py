@@ -109,7 +109,7 @@ class ExecutorContract:
         for passes in ({"n_steps": 5}, {"n_steps": 0, "n_phase_steps": 5}):
             self._assert_equals_serial(executor, [12, 4], passes)
 
-    def test_the_order_of_weights_depends_on_the_seed_alone(self, executor: Any) -> None:
+    def test_weights_depend_on_the_seed_alone(self, executor: Any) -> None:
         """The same seed gives the same run, another one another."""
         seeds = (1, 1, 2)
         jobs = [contract_job([8], n_steps=2, seed=seed, return_weights=True) for seed in seeds]
