@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.measurement.small_studies import simulated, small_study, step_time
+
 from paceline.errors import PacelineError
 from paceline.executors import Job
 from paceline.measurement import Campaign, Progress, measure
-from tests.measurement.small_studies import simulated, small_study, step_time
 
 
 def run_campaign(request: dict[str, Any]) -> int:

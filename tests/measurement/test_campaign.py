@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.measurement.small_studies import simulated, small_study, step_time
 
 from paceline.dataset import TimeBasis, load_dataset, read_observations, read_store
 from paceline.errors import (
@@ -21,7 +22,6 @@ from paceline.errors import (
 )
 from paceline.executors import Job, RunRecord, WorkerRecord
 from paceline.measurement import Assignment, Campaign, Progress, measure, noise_floor
-from tests.measurement.small_studies import simulated, small_study, step_time
 
 
 def record_of(assignment: Assignment, seconds: float = 0.01) -> RunRecord:
@@ -187,7 +187,7 @@ def test_a_campaign_without_a_success_is_an_error_with_the_first_reason(tmp_path
     def fails(job: Job) -> float:
         raise ExecutionError("no luck today")
 
-    with pytest.raises(ExecutionError, match="one successful trial.*no luck today"):
+    with pytest.raises(ExecutionError, match=r"one successful trial.*no luck today"):
         measure(small_study(), tmp_path / "runs.db", executors=simulated(fails))
 
 
@@ -251,7 +251,7 @@ def test_the_same_file_serves_one_campaign_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with (
         Campaign(small_study(), path),
-        pytest.raises(InvalidInputError, match="Only one campaign .*process [0-9]+ does"),
+        pytest.raises(InvalidInputError, match=r"Only one campaign .*process [0-9]+ does"),
     ):
         Campaign(small_study(), path)
     Campaign(small_study(), path).close()
@@ -302,7 +302,7 @@ def test_unknown_names_are_refused_before_anything_is_written(tmp_path: Path) ->
 def test_an_executor_that_is_not_ready_is_refused(tmp_path: Path) -> None:
     executors = simulated()
     executors["torch"].readiness = lambda: "Not here. Try: something"  # type: ignore[method-assign]
-    with pytest.raises(InvalidInputError, match="'torch' must be ready.*Try: something"):
+    with pytest.raises(InvalidInputError, match=r"'torch' must be ready.*Try: something"):
         measure(small_study(), tmp_path / "runs.db", executors=executors)
 
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.measurement.small_studies import small_study
 
 from paceline.dataset import read_observations
 from paceline.errors import InvalidInputError
 from paceline.measurement import Campaign
-from tests.measurement.small_studies import small_study
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,8 +73,8 @@ def logged(path: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
-def runs_in(path: Path) -> set[tuple[int, int]]:
-    """Return trial and life of every run in the file, after a check that it is sound."""
+def runs_in(path: Path) -> set[tuple[int, int, int]]:
+    """Return trial, attempt and life of every run in the file, after a check that it is sound."""
     if not path.exists() or not path.stat().st_size:
         return set()
     with closing(sqlite3.connect(path)) as connection:
@@ -82,20 +82,20 @@ def runs_in(path: Path) -> set[tuple[int, int]]:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
         if "campaign_runs" not in tables:
             return set()
-        return set(connection.execute("SELECT trial, life FROM campaign_runs"))
+        return set(connection.execute("SELECT trial, attempt, life FROM campaign_runs"))
 
 
-def told(path: Path) -> list[tuple[int, int]]:
-    """Return trial and life of every run that a campaign saw committed, in order."""
+def told(path: Path) -> list[tuple[int, int, int]]:
+    """Return trial, attempt and life of every run that a campaign saw committed, in order."""
     words = [line.partition(":")[0].replace(",", "").split() for line in logged(path)]
-    return [(int(w[1]), int(w[3])) for w in words]
+    return [(int(w[1]), int(w[3]), int(w[5])) for w in words]
 
 
 def test_thirty_kills_lose_no_finished_trial_and_repeat_none(
     tmp_path: Path, server: Server
 ) -> None:
     path, rng, n_kills = tmp_path / "runs.db", random.Random(5), 0
-    study = {"n_trials": 150, "protocol": {"recycle_every": 50}}
+    study = {"n_trials": 150, "protocol": {"recycle_every": 50, "remeasure_share": 0.0}}
     while n_kills < 30:
         pid = server.start(path, study=study, pause_s=0.001)
         time.sleep(rng.uniform(0.0, 0.25))
@@ -112,7 +112,7 @@ def test_thirty_kills_lose_no_finished_trial_and_repeat_none(
     assert len(told(path)) == len(set(told(path)))  # none was measured twice
     trials = [seen.provenance["trial"] for seen in read_observations(path)]
     assert sorted(trials) == list(range(150 + 38))
-    assert runs_in(path) == {(trial, life) for trial in trials for life in range(2)}
+    assert runs_in(path) == {(trial, 0, life) for trial in trials for life in range(2)}
 
 
 def test_the_lock_of_a_killed_campaign_is_taken_over(tmp_path: Path, server: Server) -> None:

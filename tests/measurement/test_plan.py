@@ -3,12 +3,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.measurement.small_studies import small_study
 
 from paceline.measurement._draw import draw_trials
 from paceline.measurement._jobs import build_job, count_samples, load_workloads, share_batch
 from paceline.measurement._plan import PlannedRun, PlannedTrial, deal_trials, open_runs
 from paceline.measurement._study import Study
-from tests.measurement.small_studies import small_study
 
 
 def planned(study: Study) -> list[PlannedTrial]:

@@ -2,10 +2,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.measurement.small_studies import DATA, small_study
 
 from paceline.errors import InvalidInputError, SchemaError, UnknownNameError
 from paceline.measurement import Study, list_studies, load_study
-from tests.measurement.small_studies import DATA, small_study
 
 
 @pytest.mark.parametrize("name", ["chapter3", "chapter4", "chapter5", "demo"])

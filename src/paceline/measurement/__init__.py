@@ -7,6 +7,7 @@ from paceline.measurement._measure import measure
 from paceline.measurement._noise import noise_floor
 from paceline.measurement._progress import Progress
 from paceline.measurement._protocol import Measured, combine_lives, steady_steps
+from paceline.measurement._replay import Replay, replay
 from paceline.measurement._rules import Limits, Protocol
 from paceline.measurement._study import Study
 from paceline.measurement._study_file import list_studies, load_study
@@ -19,6 +20,7 @@ __all__ = [
     "Measured",
     "Progress",
     "Protocol",
+    "Replay",
     "Study",
     "combine_lives",
     "dry_run",
@@ -26,5 +28,6 @@ __all__ = [
     "load_study",
     "measure",
     "noise_floor",
+    "replay",
     "steady_steps",
 ]

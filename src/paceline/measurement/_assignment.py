@@ -59,6 +59,5 @@ class Assignment:
 
     def __str__(self) -> str:
         values = ", ".join(f"{name}={value}" for name, value in self.values.items())
-        return (
-            f"trial {self.trial}, life {self.life}: {self.workload} by {self.executor}, {values}"
-        )
+        place = f"trial {self.trial}, attempt {self.attempt}, life {self.life}"
+        return f"{place}: {self.workload} by {self.executor}, {values}"
