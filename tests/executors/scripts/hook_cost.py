@@ -2,7 +2,8 @@
 
 The cost in seconds is read off a step so small that it stands out of the noise (a single
 parameter), then set against a real step (three layers, a millisecond or two). CPU time of the
-thread is taken: other people's load is not the hook's cost.
+thread is taken: other people's load is not the hook's cost. A tiny step leaves the caches warm,
+so a real one pays more: `ratio` shows it, but needs several runs to stand out of the noise.
 """
 
 import importlib.util
