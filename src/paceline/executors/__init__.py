@@ -1,19 +1,30 @@
 """How a job is really run: on n workers, each timing itself, in any of five frameworks."""
 
 from paceline.executors._base import BaseExecutor, Pool
+from paceline.executors._command import CommandExecutor, CommandRecord
 from paceline.executors._environments import environments_folder, install_executor
 from paceline.executors._frameworks import FrameworkExecutor, list_executors, load_executor
 from paceline.executors._gathering import PoolLimits
 from paceline.executors._job import PHASES, Delay, Job, RunRecord, WorkerRecord
+from paceline.executors._json_steps import JsonLinesSteps
+from paceline.executors._pattern_steps import PatternSteps
 from paceline.executors._pool import WorkerPool
 from paceline.executors._simulated import SimulatedExecutor
+from paceline.executors._trace import HookSteps, trace
+from paceline.executors._watched import CommandLimits
 
 __all__ = [
     "PHASES",
     "BaseExecutor",
+    "CommandExecutor",
+    "CommandLimits",
+    "CommandRecord",
     "Delay",
     "FrameworkExecutor",
+    "HookSteps",
     "Job",
+    "JsonLinesSteps",
+    "PatternSteps",
     "Pool",
     "PoolLimits",
     "RunRecord",
@@ -24,4 +35,5 @@ __all__ = [
     "install_executor",
     "list_executors",
     "load_executor",
+    "trace",
 ]
