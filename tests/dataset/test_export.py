@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -148,9 +149,28 @@ def test_a_failed_write_leaves_the_old_file(
 def test_a_text_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "é\n")
     assert (tmp_path / "a.txt").read_bytes() == "é\n".encode()
-    with pytest.raises(InvalidInputError, match="must be writable"):
+    with pytest.raises(InvalidInputError, match="A file must be named"):
         write_text(tmp_path, "a folder stands here")
     assert [item.name for item in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_writing_keeps_links_and_modes(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target.write_text("old")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    write_text(link, "new")
+    assert link.is_symlink() and target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_text(pipe, "through")
+    assert os.read(reader, 100) == b"through" and pipe.is_fifo()
+    os.close(reader)
 
 
 @pytest.fixture

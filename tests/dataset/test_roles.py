@@ -52,7 +52,7 @@ def test_what_counts_devices_or_batches_is_extrinsic_with_a_note(name: str) -> N
     assert dataset.extrinsic == [name]
     assert dataset.intrinsic == ["n_layers"]
     assert noted(dataset, name, "taken as extrinsic")
-    assert not noted(dataset, "n_layers", "")
+    assert noted(dataset, "n_layers", "Taken as intrinsic")
 
 
 @pytest.mark.parametrize(
@@ -289,3 +289,15 @@ def test_every_type_of_text_is_categorical() -> None:
     dataset = Dataset.from_frame(pd.DataFrame({"x": column, "time_s": VARIED}))
     assert dataset.X["x"].dtype == object
     assert list(dataset.X["x"]) == ["a", "b", "a"]
+
+
+def test_a_text_that_names_its_rows_is_set_aside_with_what_to_do() -> None:
+    frame = {
+        "run": [f"run {i}" for i in range(40)],
+        "width": [float(i % 4) + 1 for i in range(40)],
+    }
+    dataset = read(frame)
+    assert dataset.intrinsic == ["width"]
+    assert noted(dataset, "run", "--group run")
+    kept = read(frame, categorical=["run"])
+    assert "run" in kept.categorical

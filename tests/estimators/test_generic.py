@@ -182,7 +182,7 @@ def test_too_few_rows_are_said() -> None:
         ({"bounds": "thesys"}, "Did you mean 'thesis'"),
         ({"bounds": {"powers": (1, -1)}}, "`low < high` must hold"),
         ({"bounds": {"coefficients": (-1, 1)}}, "`low >= 0` must hold"),
-        ({"strength": -1.0}, "`strength >= 0` must hold, but got -1.0"),
+        ({"strength": -1.0}, "0 <= strength <= 1e12` must hold, but got -1.0"),
         ({"extrinsic": ["n_device"]}, "Did you mean 'n_devices'"),
         ({"extrinsic": ["kind"]}, "must be numeric, but `kind` is categorical"),
     ],

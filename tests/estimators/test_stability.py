@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from paceline.errors import InvalidInputError
@@ -37,10 +38,56 @@ def test_a_constant_without_influence_is_not_identified(stability: Stability) ->
     assert "level[activation=relu]" in stability.not_identified
 
 
-def test_converging_over_seeds_is_not_sold_as_certainty(stability: Stability) -> None:
-    for name in stability.not_identified:
-        spread = stability.spreads[name]
-        assert spread.high - spread.low >= 0.5 * abs(spread.value)
+def confounded_table() -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(0)
+    network = rng.choice(["x", "y", "z"], 150)
+    X = pd.DataFrame(
+        {
+            "width": rng.choice([1.0, 2.0, 4.0, 8.0], 150),
+            "network": network,
+            "data": ["of " + name for name in network],
+            "n_devices": rng.choice([1.0, 2.0, 4.0], 150),
+        }
+    )
+    levels = X["network"].map({"x": 0.0, "y": 5.0, "z": 9.0})
+    y = (2 * X["width"] + levels) * X["n_devices"] ** -0.9 + 1
+    return X, y * np.exp(0.02 * rng.standard_normal(150))
+
+
+def test_constants_that_can_only_be_told_together_are_not_identified() -> None:
+    X, y = confounded_table()
+    model = GenericRegressor(["n_devices"]).fit(X, y)
+    spreads = study_stability(model, n_seeds=1, n_bootstrap=10).spreads
+    for name in ("level[network=y]", "level[network=z]", "level[data=of y]", "level[data=of z]"):
+        assert spreads[name].problem == "confounded" and not spreads[name].is_identified
+    assert spreads["q[n_devices]"].is_identified
+    alone = GenericRegressor(["n_devices"]).fit(X.drop(columns="data"), y)
+    assert (
+        study_stability(alone, n_seeds=1, n_bootstrap=10).spreads["level[network=z]"].is_identified
+    )
+
+
+@pytest.mark.filterwarnings("ignore::paceline.errors.BoundWarning")
+def test_a_constant_at_its_bound_is_not_identified() -> None:
+    X, y = confounded_table()
+    model = GenericRegressor(["n_devices"], bounds={"powers": (-0.5, 2.0)}).fit(X, y)
+    spread = study_stability(model, n_seeds=1, n_bootstrap=10).spreads["q[n_devices]"]
+    assert spread.problem == "at its bound" and not spread.is_identified
+
+
+def test_a_row_measured_twice_counts_twice_in_the_bootstrap() -> None:
+    X, y = confounded_table()
+    once = GenericRegressor(["n_devices"]).fit(X, y)
+    twice = GenericRegressor(["n_devices"]).fit(
+        pd.concat([X, X], ignore_index=True), np.concatenate([y, y])
+    )
+    assert twice.row_weights_.sum() == 2 * once.row_weights_.sum()
+    widths = [
+        study_stability(m, n_seeds=0, n_bootstrap=40).spreads["q[n_devices]"]
+        for m in (once, twice)
+    ]
+    ratio = (widths[1].high - widths[1].low) / (widths[0].high - widths[0].low)
+    assert ratio == pytest.approx(0.5**0.5, rel=0.35)
 
 
 def test_stability_survives_being_written_and_read(stability: Stability) -> None:

@@ -27,7 +27,7 @@ def parse_share(text: str) -> float:
 @click.argument("model", type=click.Path())
 @click.argument("data", type=click.Path())
 @click.option("--max-error", default="10%", show_default=True, help="Mean percentage error.")
-@data_options
+@data_options(grouped=False)
 @format_option
 def command(model: str, data: str, max_error: str, output_format: str, **options: Any) -> None:
     """Exit 1 when MODEL's mean error on DATA exceeds a limit: a gate for CI."""
@@ -41,7 +41,7 @@ def command(model: str, data: str, max_error: str, output_format: str, **options
         options["extrinsic"] = list(columns.extrinsic)
         options["intrinsic"] = [n for n in fit.measured.names if n not in columns.extrinsic]
         options["categorical"] = list(columns.levels)
-    dataset = read_data(data, options)
+    dataset = read_data(data, options, keep_constant=True)
     scores = score(dataset.y, fit.predict(dataset.X)["predicted_s"])
     good = scores.mape <= limit
     if output_format == "json":

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from paceline.cli._options import data_options, format_option, read_data, seed_option
-from paceline.cli._output import print_json, progress_bar
+from paceline.cli._output import check_writable, print_json, progress_bar
 from paceline.errors import InvalidInputError
 
 
@@ -21,7 +21,7 @@ from paceline.errors import InvalidInputError
 @click.option("--holdout", type=float, help="Hold out this share once, instead of folds.")
 @click.option("-o", "--output", type=click.Path(), help="Write the table as .csv or .json.")
 @seed_option
-@data_options
+@data_options()
 @format_option
 def command(
     data: str,
@@ -37,6 +37,7 @@ def command(
 
     if output and not output.endswith((".csv", ".json")):
         raise InvalidInputError(f"-o must end in .csv or .json, but got {output!r}.")
+    check_writable(output)
     dataset = read_data(data, options)
     with progress_bar("Comparing") as progress:
         comparison = compare(

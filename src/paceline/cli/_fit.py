@@ -6,8 +6,15 @@ from typing import Any
 
 import click
 
-from paceline.cli._options import data_options, format_option, read_data, say_notes, seed_option
-from paceline.cli._output import print_json, progress_bar
+from paceline.cli._options import (
+    data_options,
+    format_option,
+    is_given,
+    read_data,
+    say_notes,
+    seed_option,
+)
+from paceline.cli._output import check_writable, print_json, progress_bar
 
 
 @click.command(
@@ -33,7 +40,7 @@ from paceline.cli._output import print_json, progress_bar
     help="Seeds for the spread of the constants; 1: quick, no study of stability.",
 )
 @seed_option
-@data_options
+@data_options()
 @format_option
 def command(data: str, output: str | None, output_format: str, **options: Any) -> None:
     """Fit a readable expression of the time to DATA, a .csv or a .db of ours."""
@@ -41,6 +48,9 @@ def command(data: str, output: str | None, output_format: str, **options: Any) -
     from paceline.explainers import explain
     from paceline.reports import show_explanation
 
+    if options["penalty"] == "none" and is_given("strength", "power_strength"):
+        say_notes(("--strength does nothing without --penalty l1 or l2.",))
+    check_writable(output)
     dataset = read_data(data, options)
     settings = ("penalty", "strength", "power_strength", "solver")
     with progress_bar("Fitting") as progress:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import click
 
-from paceline.cli._options import data_options, read_data
+from paceline.cli._options import data_options, format_option, read_data
+from paceline.cli._output import print_json
 from paceline.errors import InvalidInputError
 
 
@@ -21,20 +24,37 @@ from paceline.errors import InvalidInputError
     "-o", "--output", type=click.Path(), required=True, help="A .db, .csv or .parquet file."
 )
 @click.option("--append", is_flag=True, help="Add the rows to an existing .db.")
-@data_options
-def command(file: str, output: str, append: bool, **options: Any) -> None:
+@data_options()
+@format_option
+def command(file: str, output: str, append: bool, output_format: str, **options: Any) -> None:
     """Turn FILE, a table of measured times, into a dataset that remembers its roles."""
     from paceline.dataset import save_store
 
     if append and not output.endswith(".db"):
         raise InvalidInputError(f"--append needs a .db file, but got {output!r}.")
-    dataset = read_data(file, options)
+    if not output.endswith((".db", ".csv", ".parquet")):
+        raise InvalidInputError(f"-o must end in .db, .csv or .parquet, but got {output!r}.")
+    if append and Path(output).exists():
+        _take_roles(output, options)
+    dataset = read_data(file, options, keep_constant=append)
     if output.endswith(".db"):
         save_store(dataset, output, append=append)
     elif output.endswith(".csv"):
         dataset.to_csv(output)
-    elif output.endswith(".parquet"):
-        dataset.to_parquet(output)
     else:
-        raise InvalidInputError(f"-o must end in .db, .csv or .parquet, but got {output!r}.")
-    click.echo(f"{dataset}\nWritten to {output}.")
+        dataset.to_parquet(output)
+    if output_format == "json":
+        print_json({"n_rows": dataset.n_rows, "roles": dict(dataset.roles), "store": output})
+    else:
+        click.echo(f"{textwrap.fill(str(dataset), 80)}\nWritten to {output}.")
+
+
+def _take_roles(store: str, options: dict[str, Any]) -> None:
+    """Let the roles of a store stand where none are given: rows to append must agree."""
+    from paceline.dataset import read_store
+
+    if options["intrinsic"] is None and options["extrinsic"] is None:
+        known = read_store(store)
+        options["intrinsic"], options["extrinsic"] = known.intrinsic, known.extrinsic
+        options["categorical"] = options["categorical"] or known.categorical
+        options["time_per"] = options["time_per"] or known.basis.time_per

@@ -107,6 +107,9 @@ def _report(error: Exception) -> int:
     """Say in one line what went wrong, and return the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message())
+        return EXIT_IMPOSSIBLE
     if isinstance(error, click.Abort):
         click.echo("Interrupted.", err=True)
         return 130

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ class Names(click.ParamType[list[str]]):
         return [name.strip() for name in str(value).split(",") if name.strip()]
 
 
-def data_options(function: Command) -> Command:
+def data_options(*, grouped: bool = True) -> Callable[[Command], Command]:
     """Add the options that say what the columns of DATA are."""
     options = [
         click.option("--time", metavar="COL", help="Column of the time [default: time_s]."),
@@ -32,22 +33,32 @@ def data_options(function: Command) -> Command:
         click.option("--extrinsic", type=Names(), help="Columns that say how it is scaled."),
         click.option("--categorical", type=Names(), help="Columns of numbers that are labels."),
         click.option("--time-unit", type=click.Choice(["s", "ms", "us"]), help="Unit [s]."),
-        click.option("--throughput", metavar="COL", help="Samples/s; time = batch / it."),
+        click.option(
+            "--throughput", metavar="COL", help="Samples per --time-unit; time = batch / it."
+        ),
         click.option("--time-per", type=click.Choice(["step", "epoch", "sample"])),
-        click.option("--group", metavar="COL", help="Rows of a value stay in one fold."),
     ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+    if grouped:
+        options.append(
+            click.option("--group", metavar="COL", help="Rows of a value stay in one fold.")
+        )
+
+    def add(function: Command) -> Command:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
 
 
-def read_data(path: str, options: dict[str, Any]) -> Any:
+def read_data(path: str, options: dict[str, Any], *, keep_constant: bool = False) -> Any:
     """Load DATA with the options that were given, and say on stderr what was guessed."""
     from paceline.dataset import load_dataset
 
-    keywords = ("time", "intrinsic", "extrinsic", "categorical", "time_unit", "throughput")
-    given = {n: options[n] for n in (*keywords, "time_per", "group") if options[n] is not None}
-    dataset = load_dataset(path, **given)
+    roles = ("intrinsic", "extrinsic", "categorical", "group")
+    keywords = ("time", "time_unit", "throughput", "time_per", *roles)
+    given = {n: v for n, v in options.items() if n in keywords and v is not None}
+    dataset = load_dataset(path, **given, keep_constant=keep_constant)
     say_notes(dataset.notes)
     return dataset
 
@@ -55,7 +66,10 @@ def read_data(path: str, options: dict[str, Any]) -> Any:
 def say_notes(notes: tuple[str, ...]) -> None:
     """Print what a user should know to stderr."""
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(
+            textwrap.fill(f"note: {note}", 80, subsequent_indent="      ", break_long_words=False),
+            err=True,
+        )
 
 
 def format_option(function: Command) -> Command:
@@ -72,7 +86,11 @@ def format_option(function: Command) -> Command:
 def seed_option(function: Command) -> Command:
     """Add ``--random-state``."""
     return click.option(
-        "--random-state", type=int, default=0, show_default=True, help="Seed of all draws."
+        "--random-state",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Seed of all draws.",
     )(function)
 
 
@@ -94,3 +112,10 @@ def parse_at(pairs: tuple[str, ...]) -> dict[str, str]:
             raise InvalidInputError(f"--at must name a parameter once, but {name!r} comes twice.")
         point[name.strip()] = value.strip()
     return point
+
+
+def is_given(*names: str) -> bool:
+    """Return whether the user gave one of these options on the command line."""
+    context = click.get_current_context()
+    command_line = click.core.ParameterSource.COMMANDLINE
+    return any(context.get_parameter_source(name) is command_line for name in names)

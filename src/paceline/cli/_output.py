@@ -7,9 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
+
+from paceline.errors import InvalidInputError
 
 _PATIENCE_S = 1.0
 
@@ -49,3 +52,16 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int, str], None]]:
     finally:
         if started:
             bar.stop()
+
+
+def check_writable(path: str | None) -> None:
+    """Refuse early a path at which nothing can be written, before the work is done."""
+    if path is None:
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise InvalidInputError(f"-o must name a file, but {path!r} is a folder.")
+    if not target.resolve().parent.is_dir():
+        raise InvalidInputError(
+            f"The folder of a new file must exist, but {str(target.parent)!r} does not."
+        )

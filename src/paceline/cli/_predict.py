@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
 
-from paceline.cli._options import at_option, format_option, parse_at
+from paceline.cli._options import at_option, format_option, parse_at, say_notes
 from paceline.cli._output import print_json
 from paceline.errors import InvalidInputError
 
@@ -51,6 +52,7 @@ def _predict_point(
     from paceline.reports import show_prediction
 
     row, filled = fit.measured.complete(point)
+    fit.predict(row)  # an impossible value is refused before anything is said
     predicted = _predict(fit, row, strict)
     _say_filled(filled)
     table = row.join(predicted)
@@ -67,9 +69,9 @@ def _say_filled(filled: dict[str, float | str]) -> None:
     medians = [f"{n}={v:g}" for n, v in filled.items() if not isinstance(v, str)]
     levels = [f"{n}={v}" for n, v in filled.items() if isinstance(v, str)]
     if medians:
-        click.echo(f"note: not given, at their median: {', '.join(medians)}.", err=True)
+        say_notes((f"not given, at their median: {', '.join(medians)}.",))
     if levels:
-        click.echo(f"note: not given, at their commonest level: {', '.join(levels)}.", err=True)
+        say_notes((f"not given, at their commonest level: {', '.join(levels)}.",))
 
 
 def _predict_rows(
@@ -77,7 +79,7 @@ def _predict_rows(
 ) -> None:
     from paceline.dataset import read_table
 
-    table = read_table(rows)
+    table = read_table(rows, labels=list(fit.measured.levels))
     predicted = _predict(fit, table, strict)
     clash = [name for name in predicted if name in table]
     full = table.drop(columns=clash).join(predicted)
@@ -102,7 +104,7 @@ def _predict(fit: Any, rows: Any, strict: bool) -> Any:
         message = f"{name} {', '.join(far)} not measured ({fit.measured.describe(name)})"
         if strict and name in fit.measured.levels:
             raise InvalidInputError(f"--strict allows known levels only, but got {message}.")
-        click.echo(f"note: {n_far} of {len(X)} rows extrapolate: {message}.", err=True)
+        say_notes((f"{n_far} of {len(X)} rows extrapolate: {message}.",))
     return fit.predict(rows)
 
 
@@ -114,10 +116,12 @@ def _write(table: Any, output: str) -> None:
 
 def _records(table: Any) -> list[dict[str, Any]]:
     return [
-        {str(name): None if value != value else _plain(value) for name, value in record.items()}
+        {str(name): _plain(value) for name, value in record.items()}
         for record in table.to_dict("records")
     ]
 
 
 def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
+    plain = value.item() if hasattr(value, "item") else value
+    is_finite = not isinstance(plain, float) or math.isfinite(plain)
+    return plain if is_finite else None

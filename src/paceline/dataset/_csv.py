@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -44,19 +44,20 @@ def read_csv(path: str | Path, **keywords: Unpack[ReadKeywords]) -> Dataset:
     """
     options = ReadOptions(**keywords)
     table = _open_table(Path(path))
-    frame = table.read()
+    frame = table.read(labels=options.categorical)
     fields = read_frame(frame, options, table.locate)
     unnamed = [f"Column {i + 1} has no name and was left out." for i in table.unnamed]
     notes = (*unnamed, *fields.pop("notes"))
     return Dataset(**fields, notes=notes, provenance={"file": Path(path).name})
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
+def read_table(path: str | Path, labels: Sequence[str] = ()) -> pd.DataFrame:
     """Return a CSV file as a plain table, read with the same care as a dataset.
 
-    Numbers are numbers, everything else is text as it was written; blank cells are missing.
+    Numbers are numbers, everything else, and the columns of `labels`, is text as it was
+    written; blank cells are missing.
     """
-    return _open_table(Path(path)).read()
+    return _open_table(Path(path)).read(labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +73,10 @@ class _Table:
     def unnamed(self) -> list[int]:
         return [i for i, name in enumerate(self.header) if not name]
 
-    def read(self) -> pd.DataFrame:
+    def read(self, labels: Sequence[str] = ()) -> pd.DataFrame:
         frame = self._parse()
-        # pandas rewrites "true" as True; what the user wrote is the name of the level.
-        flags = [name for name in frame.columns if _is_boolean(frame[name])]
+        # pandas rewrites "true" as True and 2.10 as 2.1; what the user wrote is the level's name.
+        flags = [name for name in frame.columns if name in labels or _is_boolean(frame[name])]
         if flags:
             texts = self._parse(dtype=dict.fromkeys(flags, str))
             frame = frame.assign(**{name: texts[name] for name in flags})

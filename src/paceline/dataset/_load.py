@@ -52,7 +52,7 @@ def _load_store(path: Path, options: ReadOptions) -> Dataset:
         raise InvalidInputError(
             f"A store must hold at least one time, but {str(path)!r} holds none."
         )
-    return _override(_drop_constant(dataset), options)
+    return _override(dataset if options.keep_constant else _drop_constant(dataset), options)
 
 
 def _load_parquet(path: Path, options: ReadOptions) -> Dataset:
@@ -96,7 +96,11 @@ def _override(dataset: Dataset, options: ReadOptions) -> Dataset:
 def _given(options: ReadOptions) -> dict[str, Any]:
     defaults = ReadOptions()
     pairs = {field.name: getattr(options, field.name) for field in fields(options)}
-    return {name: value for name, value in pairs.items() if value != getattr(defaults, name)}
+    return {
+        name: value
+        for name, value in pairs.items()
+        if value != getattr(defaults, name) and name != "keep_constant"
+    }
 
 
 def _merged_keywords(
@@ -110,5 +114,6 @@ def _merged_keywords(
         "extrinsic": [name for name in dataset.extrinsic if name not in moved],
         **dataset.basis.to_dict(),
         **given,
+        "keep_constant": options.keep_constant,
         "categorical": list(dict.fromkeys([*labels, *options.categorical])),
     }

@@ -27,6 +27,7 @@ class ReadKeywords(TypedDict, total=False):
     time_per: TimePer | None
     batch: Batch | None
     group: str | None
+    keep_constant: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class ReadOptions:
     time_per: TimePer | None = None
     batch: Batch | None = None
     group: str | None = None
+    keep_constant: bool = False
 
     def __post_init__(self) -> None:
         for field in ("intrinsic", "extrinsic", "categorical"):

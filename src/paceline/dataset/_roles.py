@@ -28,6 +28,7 @@ from paceline.space import Kind, Role
 
 # A number with a zero and few values is more often a switch than a quantity.
 _MOST_SWITCH_VALUES = 10
+_MOST_LEVELS = 30
 
 _COUNT_WORDS: dict[Count, str] = {
     "devices": "a number of devices, nodes, workers or ranks",
@@ -45,12 +46,14 @@ class Roles:
     roles: dict[str, Role] = field(default_factory=dict)
     kinds: dict[str, Kind] = field(default_factory=dict)
     constant: list[str] = field(default_factory=list)
+    keep_constant: bool = False
     notes: list[str] = field(default_factory=list)
 
     def add(self, name: str, role: Role, values: Numbers | Levels) -> None:
         """Add a parameter unless it is constant, which says nothing about the time."""
         # One row cannot tell what is constant.
-        if len(values) > 1 and bool(np.all(values == values[0])):
+        is_constant = len(values) > 1 and bool(np.all(values == values[0]))
+        if is_constant and not self.keep_constant:
             self.notes.append(f"`{name}` is constant ({level_name(values[0])}) and was dropped.")
             self.constant.append(name)
             return
@@ -61,7 +64,7 @@ class Roles:
 
 def assign_roles(frame: pd.DataFrame, options: ReadOptions, locate: Locate) -> Roles:
     """Return the parameters of a table: as named in the options, else guessed."""
-    found = Roles()
+    found = Roles(keep_constant=options.keep_constant)
     if options.named:
         _assign_named(frame, options, locate, found)
     else:
@@ -117,10 +120,25 @@ def _assign_guessed(
             found.add(name, "intrinsic", read_levels(column, locate))
         elif is_numeric(column):
             _add_guessed_number(name, read_numbers(column, locate), found)
+        elif is_identifier(column):
+            found.notes.append(
+                f"`{name}` has {column.nunique()} different texts, as an identifier has, and was "
+                f"set aside; group by it with `--group {name}`, or keep it with `--categorical`."
+            )
+            found.constant.append(name)
         else:
             found.add(name, "intrinsic", read_levels(column, locate))
             texts += [name] if name in found.columns else []
     found.notes += _note_texts(texts, found)
+    guessed = [n for n, role in found.roles.items() if role == "intrinsic" and n not in texts]
+    if guessed:
+        found.notes.append(f"Taken as intrinsic: {', '.join(f'`{n}`' for n in guessed)}.")
+
+
+def is_identifier(column: Column) -> bool:
+    """Whether a column of text names its rows rather than a choice between a few levels."""
+    n_levels = int(column.nunique())
+    return n_levels > _MOST_LEVELS and n_levels > len(column) / 20
 
 
 def _add_guessed_number(name: str, values: Numbers, found: Roles) -> None:

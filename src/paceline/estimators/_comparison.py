@@ -168,6 +168,11 @@ def compare(
     InvalidInputError
         When rows cannot be held out as asked, or there is no member.
     """
+    if not isinstance(dataset, Dataset):
+        raise InvalidInputError(
+            f"A dataset can be compared on, but got {type(dataset).__name__}. "
+            f"Load one with `load_dataset`."
+        )
     members = default_members(random_state) if members is None else members
     if not members:
         raise InvalidInputError("At least one member is needed to compare, but got none.")
@@ -282,6 +287,8 @@ def _settings_of(model: Any) -> dict[str, str]:
         made = model.get_params(deep=False) if hasattr(model, "get_params") else {}
         roles = ("extrinsic", "categorical", "random_state")
         chosen = {k: v for k, v in made.items() if v is not None and k not in roles}
+        if chosen.get("penalty") == "none":
+            chosen.pop("strength", None)
     return {str(k): str(v) for k, v in chosen.items()}
 
 

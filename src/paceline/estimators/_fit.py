@@ -61,6 +61,11 @@ def fit(
     -------
     FitResult
     """
+    if not isinstance(dataset, Dataset):
+        raise InvalidInputError(
+            f"A dataset can be fitted, but got {type(dataset).__name__}. "
+            f"Load one with `load_dataset`, or make one with `Dataset.from_frame`."
+        )
     if form not in (*FORMS, "auto"):
         raise UnknownNameError("form", form, ("auto", *FORMS))
     settings = _settings(dataset, estimator, random_state)
@@ -109,6 +114,10 @@ def _check_enough_rows(settings: GenericRegressor, dataset: Dataset) -> None:
         raise InvalidInputError(
             f"A fit needs at least 2 rows, but got {dataset.n_rows}. Measure more trials."
         )
+    if not len(dataset.X.columns):
+        raise InvalidInputError(
+            "A fit needs at least one parameter that varies, but all columns are constant."
+        )
     columns = columns_of(dataset.X, dataset.extrinsic, dataset.categorical)
     n_constants = columns.n_constants
     if dataset.n_rows < n_constants and settings.penalty == "none":
@@ -128,8 +137,12 @@ def _predict_held_out(
 ) -> tuple[Array, str]:
     """Return held-out predictions of all rows and what they stand for."""
     groups = dataset.groups(group)
-    if len(np.unique(groups)) < 2 or dataset.n_rows < MIN_RESIDUALS:
+    if dataset.n_rows < MIN_RESIDUALS:
         notes.append(f"No interval: fewer than {MIN_RESIDUALS} rows can be held out of the fit.")
+        return np.empty(0), "nothing"
+    if len(np.unique(groups)) < 2:
+        what = f"{group} has one value only" if group else "all rows are one configuration"
+        notes.append(f"No interval and no held-out error: {what}, so nothing can be held out.")
         return np.empty(0), "nothing"
 
     def fit_predict(train: Rows, test: Rows) -> Array:

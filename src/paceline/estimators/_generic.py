@@ -110,7 +110,7 @@ class GenericRegressor(BaseTimeRegressor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the constants to measured times `y` in seconds."""
-        self._check_choices()
+        self.check_choices()
         frame, times, weights = self._read_fit(X, y, sample_weight)
         self.columns_ = columns_of(frame, self.extrinsic, self.categorical)
         rows, times, weights = merge_rows(self.columns_.encode(frame), times, weights)
@@ -177,7 +177,8 @@ class GenericRegressor(BaseTimeRegressor):
                 stacklevel=3,
             )
 
-    def _check_choices(self) -> None:
+    def check_choices(self) -> None:
+        """Refuse settings that do not exist or cannot be."""
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise UnknownNameError(name, str(getattr(self, name)), allowed)
@@ -185,5 +186,5 @@ class GenericRegressor(BaseTimeRegressor):
             raise UnknownNameError("set of bounds", self.bounds, BOUNDS)
         for name in ("strength", "power_strength"):
             value = getattr(self, name)
-            if value is not None and not (np.isfinite(value) and value >= 0):
-                raise InvalidInputError(f"`{name} >= 0` must hold, but got {value!r}.")
+            if value is not None and not 0 <= value <= 1e12:
+                raise InvalidInputError(f"`0 <= {name} <= 1e12` must hold, but got {value!r}.")

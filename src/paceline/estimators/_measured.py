@@ -73,7 +73,7 @@ class MeasuredRange:
             if name not in rows.columns:
                 raise UnknownNameError("column", name, map(str, rows.columns))
             if name in self.levels:
-                columns[name] = rows[name].map(level_name)
+                columns[name] = _labels(rows[name])
             else:
                 columns[name] = _numbers(rows[name])
         return pd.DataFrame(columns, index=rows.index)
@@ -121,14 +121,25 @@ def _by_frequency(values: pd.Series[Any]) -> tuple[str, ...]:
     return tuple(sorted(map(str, counts.index), key=lambda level: (-int(counts[level]), level)))
 
 
+def _labels(values: pd.Series[Any]) -> pd.Series[str]:
+    missing = values.isna().to_numpy(dtype=bool)
+    if missing.any():
+        raise InvalidInputError(
+            f"`{values.name}` must have a level in every row, but row {int(missing.argmax()) + 1} "
+            f"is blank. Fill it, or leave the row out."
+        )
+    return values.map(level_name)
+
+
 def _numbers(values: pd.Series[Any]) -> pd.Series[float]:
     numbers = pd.to_numeric(values, errors="coerce")
     bad = ~np.isfinite(numbers.to_numpy(dtype=float))
     if bad.any():
         row = int(np.argmax(bad))
+        got = "nothing" if pd.isna(values.iloc[row]) else f"{str(values.iloc[row])!r}"
         raise InvalidInputError(
-            f"`{values.name}` must be a finite number, but row {row + 1} has "
-            f"{values.iloc[row]!r}. Correct it, or leave the row out."
+            f"`{values.name}` must be a finite number, but row {row + 1} has {got}. "
+            f"Correct it, or leave the row out."
         )
     return numbers.astype(float)
 

@@ -52,7 +52,7 @@ def load_fit(path: str | Path) -> FitResult:
         return fit_from_dict(data)
     except InvalidInputError as error:
         raise SchemaError(path, f"is not a usable model: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise SchemaError(
             path, f"is not a usable model ({type(error).__name__}: {error}). Fit it again."
         ) from error
@@ -136,17 +136,42 @@ def _scores(data: Mapping[str, float | None] | None) -> Scores | None:
 
 
 def _check_consistent(fit: FitResult) -> None:
-    names = set(fit.estimator.expression_.names)
-    if names != set(fit.measured.names):
+    """Refuse a model whose parts contradict each other or cannot be."""
+    expression, measured = fit.estimator.expression_, fit.measured
+    names = set(expression.names)
+    if names != set(measured.names):
         raise InvalidInputError(
             f"expression and measured range must name the same parameters, but differ in "
-            f"{', '.join(sorted(names ^ set(fit.measured.names)))}."
+            f"{', '.join(sorted(names ^ set(measured.names)))}."
         )
-    numbers = [*fit.estimator.expression_.constants().values(), *fit.residuals]
-    if not np.isfinite(numbers).all():
-        raise InvalidInputError("all constants must be finite numbers, but some are not.")
-    if list(fit.residuals) != sorted(fit.residuals):
-        raise InvalidInputError("`residuals` must be sorted, but they are not.")
+    if set(fit.estimator.extrinsic or ()) != set(expression.powers):
+        raise InvalidInputError("`roles` must agree with the expression, but do not.")
+    costs = [
+        expression.base_s,
+        expression.constant_s,
+        *(t.coefficient_s for t in expression.terms),
+    ]
+    costs += [cost for group in expression.levels.values() for cost in group.values()]
+    powers = [*expression.powers.values(), *(t.power for t in expression.terms)]
+    ends = [end for pair in measured.ranges.values() for end in pair]
+    rules = {
+        "all numbers must be finite": np.isfinite([*costs, *powers, *ends, *fit.residuals]).all(),
+        "coefficients must not be negative": min(costs) >= 0,
+        "powers must be within 100": np.abs(powers or [0.0]).max() <= 100,
+        "ranges must be ordered": all(low <= high for low, high in measured.ranges.values()),
+        "every categorical parameter must have levels": all(measured.levels.values())
+        and all(expression.levels.values()),
+        "`residuals` must be sorted and not negative": list(fit.residuals)
+        == sorted(abs(r) for r in fit.residuals),
+        "`n_rows` must be positive": fit.n_rows > 0,
+        "texts must be printable": all(
+            text.isprintable() for text in (fit.covers, *fit.notes, *measured.names)
+        ),
+    }
+    broken = [rule for rule, holds in rules.items() if not holds]
+    if broken:
+        raise InvalidInputError(f"{broken[0]}, but they are not so here.")
+    fit.estimator.check_choices()
 
 
 def _read_json(path: Path) -> Mapping[str, Any]:
@@ -171,7 +196,7 @@ def _refuse(name: str) -> float:
 
 def _check_schema(path: str | Path, data: Mapping[str, Any]) -> None:
     kind, _, version = str(data.get("schema", "")).rpartition("/")
-    if kind != _KIND or not version.isdigit():
+    if kind != _KIND or not (version.isascii() and version.isdigit()) or int(version) < 1:
         raise SchemaError(
             path, f"must have schema {SCHEMA!r}, but has {str(data.get('schema'))[:60]!r}."
         )
