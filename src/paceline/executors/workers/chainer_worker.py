@@ -28,6 +28,7 @@ else:
 _PARENT_DEATH_SIGNAL = 1  # Linux: prctl's PR_SET_PDEATHSIG
 _INNER = "PACELINE_INNER"  # set in what mpiexec starts
 _START_S = 60.0
+_POLL_S = 5e-5
 _MPIEXEC = (
     "mpiexec",
     "--allow-run-as-root",
@@ -227,7 +228,9 @@ class _ChainerTrainer(passes.Trainer):
 
     def wait(self) -> None:
         if self._communicator is not None:
-            self._communicator.mpi_comm.Barrier()
+            barrier = self._communicator.mpi_comm.Ibarrier()
+            while not barrier.Test():
+                time.sleep(_POLL_S)  # MPI's own barrier takes a core while it waits
 
     def transfer(self) -> None:
         if self._communicator is not None:
