@@ -73,18 +73,19 @@ def test_the_command_line_has_the_agreed_options() -> None:
     """New options are added here on purpose, or not at all."""
     from paceline.cli._main import LazyGroup, command
 
-    data = (
-        "--time --intrinsic --extrinsic --categorical --time-unit --throughput --time-per --group"
-    )
+    data = "--time --intrinsic --extrinsic --categorical --time-unit --throughput --time-per"
     agreed = {
-        "demo": "--output",
-        "import": f"--output --append {data}",
+        "demo": "--output --reduced",
+        "measure": "--output --reduced --dry-run --engine --address --output-format",
+        "trace": "--output --at --steps --warmup --timeout --output-format",
+        "executors": "",
+        "import": f"--output --append --output-format {data} --group",
         "fit": f"--output --form --solver --penalty --strength --power-strength --seeds "
-        f"--random-state --output-format {data}",
+        f"--random-state --output-format {data} --group",
         "predict": "--at --output --strict --output-format",
         "check": f"--max-error --output-format {data}",
         "explain": "--at --output-format",
-        "compare": f"--folds --holdout --output --random-state --output-format {data}",
+        "compare": f"--folds --holdout --output --random-state --output-format {data} --group",
         "validate": "--output-format",
         "list": "--output-format",
     }

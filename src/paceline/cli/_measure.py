@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -22,7 +23,6 @@ from paceline.cli._output import print_json, progress_bar
 @click.option("--dry-run", is_flag=True, help="Say how long it would take, and stop.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
 @click.option("--address", help="Of the Ray cluster [default: one on this machine].")
-@click.option("--module", metavar="FILE:NAME", help="Measure your own torch module.")
 @format_option
 def command(study: str, output: str, output_format: str, **options: Any) -> None:
     """Run the campaign of STUDY (a TOML file, or a name of `paceline list studies`).
@@ -33,7 +33,6 @@ def command(study: str, output: str, output_format: str, **options: Any) -> None
 
     plan = load_study(study)
     plan = plan.reduced() if options["reduced"] else plan
-    plan = plan.with_module(options["module"]) if options["module"] else plan
     if options["dry_run"]:
         _dry_run(plan, output, output_format)
         return
@@ -60,7 +59,7 @@ def _dry_run(study: Any, output: str, output_format: str) -> None:
 
     forecast = dry_run(study, output)
     if output_format == "json":
-        print_json(forecast.to_dict())
+        print_json(asdict(forecast))
     else:
         click.echo(str(forecast))
 

@@ -6,10 +6,10 @@ import os
 import platform
 import shutil
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from paceline import __version__
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _GIT_TIMEOUT_S = 5.0
@@ -31,7 +31,7 @@ def describe_machine() -> dict[str, Any]:
         "n_processors": os.cpu_count(),
         "affinity": _affinity(),
         "threads": {name: os.environ[name] for name in _THREADS if name in os.environ},
-        "versions": {"python": platform.python_version(), "paceline": __version__},
+        "versions": {"python": platform.python_version(), "paceline": version("paceline")},
         "commit": _commit(),
     }
 
