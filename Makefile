@@ -3,13 +3,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench validate format clean
+.PHONY: demo test test-executors check bench validate format clean
 
-demo: .venv/.core
+demo: .venv/.torch
 	$(BIN)/paceline demo -o demo
 
 test: .venv/.dev
 	$(BIN)/python -m pytest -n auto
+
+# the four frameworks that live in environments of their own; installs what is missing
+test-executors: .venv/.dev
+	for name in tensorflow jax mxnet chainer; do $(BIN)/paceline executors install $$name; done
+	$(BIN)/python -m pytest tests/executors/test_frameworks.py
 
 check: .venv/.dev
 	$(BIN)/ruff format --check .
@@ -17,7 +22,7 @@ check: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/.core
+bench: .venv/.torch
 	$(BIN)/python benchmarks/run.py
 
 validate: .venv/.core
@@ -37,6 +42,10 @@ clean:
 	$(PIP) --editable .
 	@touch $@
 
-.venv/.dev: .venv/.core
+.venv/.torch: .venv/.core
+	$(PIP) --editable '.[torch]'
+	@touch $@
+
+.venv/.dev: .venv/.torch
 	$(PIP) --editable '.[dev]'
 	@touch $@
