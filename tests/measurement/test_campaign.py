@@ -1,3 +1,4 @@
+import contextlib
 import json
 import math
 import sqlite3
@@ -21,7 +22,7 @@ from paceline.errors import (
     UnknownNameError,
 )
 from paceline.executors import Job, RunRecord, WorkerRecord
-from paceline.measurement import Assignment, Campaign, Progress, measure, noise_floor
+from paceline.measurement import Assignment, Campaign, Progress, dry_run, measure, noise_floor
 
 
 def record_of(assignment: Assignment, seconds: float = 0.01) -> RunRecord:
@@ -338,3 +339,18 @@ def test_ray_missing_is_said_with_the_command(
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingDependencyError, match=r"Ray engine needs ray.*paceline\[ray\]"):
         measure(small_study(), tmp_path / "runs.db", engine="ray", executors=simulated())
+
+
+def test_a_dry_run_runs_a_few_trials_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    estimate = dry_run(small_study(), path, executors=simulated())
+    assert (estimate.n_trials, estimate.n_repeats, estimate.n_runs) == (12, 3, 30)
+    assert estimate.n_done == 0 and estimate.n_starts >= 4 and estimate.seconds > 0
+    assert "12 trials and 3 repeats in 30 runs" in str(estimate)
+    assert not list(tmp_path.iterdir())
+    stops = iter([False] * 7 + [True])
+    with contextlib.suppress(ExecutionError):  # perhaps no trial had both lives yet
+        measure(small_study(), path, executors=simulated(), should_stop=lambda: next(stops))
+    before = path.read_bytes()
+    assert dry_run(small_study(), path, executors=simulated()).n_done == 7
+    assert path.read_bytes() == before

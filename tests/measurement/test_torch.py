@@ -122,7 +122,8 @@ def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom paceline.measurement import measure\n"
         "from tests.measurement.test_torch import real_study\n"
-        "measure(real_study(n_trials=40, restrict={'n_devices': [1]}), sys.argv[1], progress=lambda p: print(p, flush=True))"
+        "study = real_study(n_trials=40, restrict={'n_devices': [1]})\n"
+        "measure(study, sys.argv[1], progress=lambda p: print(p, flush=True))"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(path)],
