@@ -164,8 +164,9 @@ class _Functions:
 
     def _step_together(self, state: Any, inputs: Any, labels: Any, key: Any) -> Any:
         loss, gradients = self._gradients(state, inputs, labels, key[0])
-        gradients = jax.tree.map(lambda g: jax.lax.psum(self._share * g, _WORKERS), gradients)
-        return _update(self._job["optimizer"], state, gradients), loss[None]
+        # one message: on CPUs XLA does not join small ones, and each costs a start-up
+        total = jax.lax.psum(self._share * ravel_pytree(gradients)[0], _WORKERS)
+        return _update(self._job["optimizer"], state, self._unravel(total)), loss[None]
 
     def _gradients(self, state: Any, inputs: Any, labels: Any, key: Any) -> Any:
         return jax.value_and_grad(lambda w: _loss(self._job, w, (inputs, labels), key))(state[0])
