@@ -177,26 +177,40 @@ def confounded_constants(model: GenericRegressor) -> tuple[str, ...]:
     """Return the constants that can be changed together without changing any prediction.
 
     They are those that move along the null space of the Jacobian. The redundancy between level
-    groups is not among them: the canonical form has removed it.
+    groups is not among them, since the canonical form has removed it, nor are terms that the
+    fit has set to 0.
     """
+    before = _values(model, model.x_)
+    moved = np.zeros(len(before), dtype=bool)
+    for direction in _flat_directions(model):
+        step = 1e-4 * direction / np.abs(direction).max()
+        for change in (step, -step):
+            shift = np.abs(_values(model, model.x_ + change) - before)
+            moved |= shift > 1e-6 * np.maximum(np.abs(before), 1e-12)
+    names = model.express(model.x_).constants()
+    return tuple(name for name, flag in zip(names, moved, strict=True) if flag)
+
+
+def _flat_directions(model: GenericRegressor) -> Array:
+    """Return the directions of constants along which no prediction changes, one per row."""
     problem = model.problem_
     n_rows = len(problem.times)
     rows = np.linspace(0, n_rows - 1, min(n_rows, _MAX_BOOTSTRAP_ROWS)).astype(int)
-    jacobian = problem.take(rows).jacobian(model.x_)
+    coefficients, powers, _, _ = problem.slices
+    active = np.ones(len(model.x_), dtype=bool)
+    active[coefficients] = active[powers] = model.x_[coefficients] != 0
+    jacobian = np.linalg.qr(problem.take(rows).jacobian(model.x_)[:, active], mode="r")
     size = np.linalg.norm(jacobian, axis=0)
     scale = np.where(size > 0, size, 1.0)
-    _, singular, directions = np.linalg.svd(jacobian / scale, full_matrices=True)
+    _, singular, axes = np.linalg.svd(jacobian / scale, full_matrices=True)
     rank = int((singular > _FLAT * singular[0]).sum()) if len(singular) else 0
-    free = directions[rank:] / scale
-    before = np.array(list(model.express(model.x_).constants().values()))
-    moved = np.zeros(len(before), dtype=bool)
-    for direction in free:
-        step = 1e-4 * direction / np.abs(direction).max()
-        for sign in (1.0, -1.0):
-            after = np.array(list(model.express(model.x_ + sign * step).constants().values()))
-            moved |= np.abs(after - before) > 1e-6 * np.maximum(np.abs(before), 1e-12)
-    names = model.express(model.x_).constants()
-    return tuple(name for name, flag in zip(names, moved, strict=True) if flag)
+    directions = np.zeros((len(axes) - rank, len(model.x_)))
+    directions[:, active] = axes[rank:] / scale
+    return directions
+
+
+def _values(model: GenericRegressor, x: Array) -> Array:
+    return np.array(list(model.express(x).constants().values()))
 
 
 def _table(model: GenericRegressor, fits: list[Array], value: Mapping[str, float]) -> Array:

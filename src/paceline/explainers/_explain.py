@@ -130,9 +130,11 @@ def _read_terms(
 
 def _words(name: str, power: float, spread: Spread | None, *, silent: bool = False) -> str:
     """Return the power in words, unless the data do not support any."""
+    if silent:
+        return f"no measurable effect of {name}"
     if spread and spread.problem:
         return f"not determined: the power is {spread.problem}"
-    if silent or (spread and spread.low < 0 < spread.high):
+    if spread and spread.low < 0 < spread.high:
         return f"no measurable effect of {name}"
     return power_in_words(name, power)
 

@@ -46,7 +46,11 @@ def _spread_warnings(stability: Stability) -> list[str]:
             f"Confounded (they can change together without changing a time): "
             f"{_listed(confounded)}."
         )
-    open_ones = tuple(n for n in stability.not_identified if not stability.spreads[n].problem)
+    open_ones = tuple(
+        n
+        for n in stability.not_identified
+        if not stability.spreads[n].problem and stability.spreads[n].value
+    )
     if open_ones:
         warnings.append(
             f"Not determined by the data (90 % interval wider than half the value): "
