@@ -26,6 +26,9 @@ Array = npt.NDArray[np.float64]
 _MAX_ITERATIONS = 40
 _SMALLEST, _LARGEST = np.log(1e-6), np.log(1e2)  # of weights, in units of the times' variance
 _JITTER = 1e-8
+# of the seconds that a gain is divided by; with 1 the dearest trials are hardly ever seen, and
+# other models err there
+_COST_POWER = 0.5
 # two levels of a categorical parameter are as far apart as numbers one deviation apart
 _CURVATURE = 0.25  # how much a bend costs beside a slope
 
@@ -96,7 +99,8 @@ def choose_next(
         surrogate = fit_surrogate(coordinates.of(measured), logs)
         rows = coordinates.of(candidates)
         costs_s = overhead_s + n_steps * np.exp(surrogate.predict_log(rows))
-        return _choose(surrogate.covariance(rows), float(surrogate.weights[-1]), costs_s, n)
+        prices = costs_s**_COST_POWER
+        return _choose(surrogate.covariance(rows), float(surrogate.weights[-1]), prices, n)
 
 
 class Coordinates:
@@ -159,13 +163,13 @@ def fit_surrogate(rows: tuple[Array, ...], logs: Array) -> Surrogate:
     )
 
 
-def _choose(covariance: Array, noise: float, costs_s: Array, n: int) -> list[int]:
+def _choose(covariance: Array, noise: float, prices: Array, n: int) -> list[int]:
     """Choose greedily; each choice counts as measured for those after it."""
     chosen: list[int] = []
-    left = np.ones(len(costs_s), dtype=bool)
-    for _ in range(min(n, len(costs_s))):
+    left = np.ones(len(prices), dtype=bool)
+    for _ in range(min(n, len(prices))):
         spread = np.diag(covariance).clip(min=0.0) + noise + _JITTER
-        gains = np.sum(covariance**2, axis=0) / spread / costs_s
+        gains = np.sum(covariance**2, axis=0) / spread / prices
         best = int(np.argmax(np.where(left, gains, -np.inf)))
         column = covariance[:, best]
         covariance = covariance - np.outer(column, column) / spread[best]

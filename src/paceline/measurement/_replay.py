@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from paceline.dataset import Dataset
 from paceline.errors import InvalidInputError, PacelineWarning, UnknownNameError
-from paceline.estimators import BlackBoxRegressor, score
-from paceline.measurement._adaptive import choose_next
+from paceline.estimators import score
+from paceline.measurement._adaptive import Coordinates, choose_next, fit_surrogate
 from paceline.measurement._draw import BATCH_SHARE, FIRST_SHARE
 from paceline.space import Parameter, Space
 
@@ -82,7 +83,7 @@ def replay(
     seeds
         One replay each.
     estimator
-        What is fitted; boosted trees when None.
+        What is fitted; None means the model whose uncertainty the design shrinks.
     n_steps, overhead_s
         A trial costs so many steps, and so many seconds beside them.
 
@@ -154,9 +155,23 @@ def _space(dataset: Dataset) -> Space:
 
 
 def _error(dataset: Dataset, chosen: Any, test_rows: Any, estimator: Any) -> float:
-    model = clone(estimator) if estimator is not None else BlackBoxRegressor("boosting")
+    measured = dataset.y.iloc[test_rows]
+    if estimator is None:
+        return score(measured, _predict(dataset, chosen, test_rows)).mape
+    model = clone(estimator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PacelineWarning)
         model.fit(dataset.X.iloc[chosen], dataset.y.iloc[chosen])
-    predicted = model.predict(dataset.X.iloc[test_rows])
-    return score(dataset.y.iloc[test_rows], predicted).mape
+    return score(measured, model.predict(dataset.X.iloc[test_rows])).mape
+
+
+def _predict(dataset: Dataset, chosen: Any, test_rows: Any) -> Any:
+    """Return what the model behind the adaptive design predicts."""
+    trials = dataset.X.to_dict("records")
+    coordinates = Coordinates(_space(dataset), trials)
+    with threadpool_limits(1):
+        model = fit_surrogate(
+            coordinates.of([trials[row] for row in chosen]),
+            np.log(dataset.y.to_numpy()[chosen]),
+        )
+        return np.exp(model.predict_log(coordinates.of([trials[row] for row in test_rows])))
