@@ -232,3 +232,17 @@ def test_parameters_that_never_vary_are_set_aside_on_loading(
     assert "filters" not in dataset.X.columns
     assert "`filters` is constant (4) and was dropped." in dataset.notes
     assert list(dataset.other["filters"]) == [4.0, 4.0]
+
+
+def test_a_table_of_a_campaign_does_not_tell_the_answer(tmp_path: Path, dataset: Dataset) -> None:
+    noted = {
+        "trial": 1,
+        "minimum_s": 0.1,
+        "disagreement": 0.0,
+        "peak_memory_bytes": 9,
+        "model": "a",
+    }
+    other = pd.DataFrame({**noted, "n_samples": 60000}, index=dataset.X.index)
+    replace(dataset, other=other).to_csv(tmp_path / "runs.csv")
+    columns = list(pd.read_csv(tmp_path / "runs.csv").columns)
+    assert columns == [*dataset.X.columns, "model", "time_s"]

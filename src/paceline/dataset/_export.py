@@ -14,7 +14,7 @@ from paceline.dataset._basis import TimeBasis
 from paceline.dataset._files import written_whole
 from paceline.dataset._frame import build_parameters, build_times
 from paceline.dataset._observations import collect_other
-from paceline.dataset._options import TIME, TIMES
+from paceline.dataset._options import DERIVED, OUTCOMES, TIME, TIMES
 from paceline.dataset._schema import SCHEMA, check_schema
 from paceline.errors import InvalidInputError, MissingDependencyError, SchemaError
 
@@ -31,8 +31,11 @@ def join_table(dataset: Dataset) -> pd.DataFrame:
 
 def write_csv(dataset: Dataset, path: Path) -> None:
     """Write a CSV file that `read_csv` reads; floats keep every digit."""
+    noted = [name for name in (*OUTCOMES, *DERIVED) if name in dataset.other.columns]
+    is_campaign = set(OUTCOMES) <= set(noted)
+    table = join_table(dataset).drop(columns=noted if is_campaign else [])
     with written_whole(path) as temporary:
-        join_table(dataset).to_csv(temporary, index=False, lineterminator="\n")
+        table.to_csv(temporary, index=False, lineterminator="\n")
 
 
 def write_parquet(dataset: Dataset, path: Path) -> None:

@@ -14,6 +14,11 @@ TIME = "time_s"
 TIMES = "times_s"
 RESERVED = (TIME, TIMES)
 
+# What a campaign notes of a trial beside its values: outcomes, which would tell an estimator the
+# answer, and what follows from the parameters.
+OUTCOMES = ("trial", "minimum_s", "disagreement", "peak_memory_bytes", "n_samples")
+DERIVED = ("workload", "executor", "global_batch")
+
 
 class ReadKeywords(TypedDict, total=False):
     """The keywords of every reader; see `Dataset.from_frame`."""
