@@ -245,4 +245,4 @@ def test_a_table_of_a_campaign_does_not_tell_the_answer(tmp_path: Path, dataset:
     other = pd.DataFrame({**noted, "n_samples": 60000}, index=dataset.X.index)
     replace(dataset, other=other).to_csv(tmp_path / "runs.csv")
     columns = list(pd.read_csv(tmp_path / "runs.csv").columns)
-    assert columns == [*dataset.X.columns, "model", "time_s"]
+    assert columns == [*dataset.X.columns, "owner", "time_s"]
