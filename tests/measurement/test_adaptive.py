@@ -84,7 +84,6 @@ def test_adaptive_is_not_worse_than_random_on_a_generated_study() -> None:
         for design in ("random", "adaptive")
     )
     assert adaptive.error <= 1.1 * random.error
-    assert adaptive.measuring_s < random.measuring_s
     assert "100 adaptive trials: error" in str(adaptive)
 
 

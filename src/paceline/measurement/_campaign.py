@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from paceline.errors import ExecutionError, InvalidInputError, PacelineError
+from paceline.errors import InvalidInputError, PacelineError
 from paceline.executors import RunRecord
 from paceline.measurement._assignment import Assignment
 from paceline.measurement._draw import TrialSource
@@ -20,11 +20,10 @@ from paceline.measurement._ledger import Key, Ledger
 from paceline.measurement._plan import PlannedRun, PlannedTrial, open_runs, sort_runs
 from paceline.measurement._progress import Progress
 from paceline.measurement._results import (
-    describe_life,
     measure_lives,
     observe,
     observe_failure,
-    why_garbage,
+    read_outcome,
 )
 from paceline.measurement._study import Study
 
@@ -155,7 +154,7 @@ class Campaign:
             raise InvalidInputError(
                 f"A run must be asked for once and told once, but got {assignment}."
             )
-        reason, life = _read(assignment, outcome, machine or {})
+        reason, life = read_outcome(assignment.job, outcome, machine or {})
         if life is None:
             self._tell_failure(run, reason, seconds, machine or {})
         else:
@@ -248,18 +247,22 @@ class Campaign:
         """Enter the observation, or return the chunk in which the trial is measured again."""
         measured = measure_lives(self.study, lives)
         self._noise.append(measured.disagreement)
-        if measured.disturbed and not run.attempt and self._may_measure_again():
-            entry.plan_again(run.trial.number, run.round + 1)
-            return run.round + 1
+        if measured.disturbed and self._may_measure_again(run):
+            # with the last planned rounds where possible: each round of its own starts workers
+            last = max(r.round for r in [run, *self._queue, *self._handed_out.values()])
+            chunk = max(run.round + 1, last - self.study.protocol.lives + 1)
+            entry.plan_again(run.trial.number, chunk)
+            return chunk
         attempts = [lives]
         if run.attempt:
             attempts.insert(0, self._ledger.records(run.trial.number, 0))
         entry.finish(run.trial.number, *observe(self.study, run.trial, attempts))
         return None
 
-    def _may_measure_again(self) -> bool:
+    def _may_measure_again(self, run: PlannedRun) -> bool:
+        """Repeats are for the noise floor: what disturbed them is the noise."""
         allowed = self.study.protocol.remeasure_share * len(self._trials)
-        return self._n_again < allowed
+        return not run.attempt and run.trial.repeat_of is None and self._n_again < allowed
 
     def _plan_again(self, trial: PlannedTrial, chunk: int) -> None:
         self._n_again += 1
@@ -303,14 +306,3 @@ class Campaign:
 
     def _forget(self, numbers: set[int]) -> None:
         self._queue = [run for run in self._queue if run.trial.number not in numbers]
-
-
-def _read(
-    assignment: Assignment, outcome: RunRecord | PacelineError, machine: Mapping[str, Any]
-) -> tuple[str, dict[str, Any] | None]:
-    """Return why a run failed, or what is kept of it."""
-    if isinstance(outcome, RunRecord):
-        garbage = why_garbage(outcome, assignment.job)
-        return garbage, None if garbage else describe_life(outcome, machine)
-    reason = outcome.reason if isinstance(outcome, ExecutionError) else str(outcome)
-    return reason or type(outcome).__name__, None

@@ -57,7 +57,14 @@ def measure(
     InvalidInputError
         When the file belongs to another campaign or study, or cannot be written.
     MissingDependencyError
-        When the engine or an executor is not installed.
+        When the engine is not installed.
+
+    Notes
+    -----
+    The time is that of a step: the median over the steady steps of all lives. The columns
+    `n_samples` and `global_batch` give the time of an epoch, n_samples / global_batch steps;
+    `minimum_s` is the shortest steady step. The provenance of an observation holds every raw
+    time, the phases of every worker and the state of the machine, life by life.
     """
     if engine not in ENGINES:
         raise UnknownNameError("engine", engine, ENGINES)

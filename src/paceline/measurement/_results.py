@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from paceline.dataset import Observation
+from paceline.errors import ExecutionError, PacelineError
 from paceline.executors import Job, RunRecord
 from paceline.measurement._jobs import count_samples, share_batch
 from paceline.measurement._plan import PlannedTrial
@@ -30,6 +31,17 @@ def why_garbage(record: RunRecord, job: Job) -> str:
     times_s = [time_s for worker in record.workers for time_s in worker.step_s]
     wrong = [time_s for time_s in times_s if not _is_time(time_s)]
     return f"step times must be positive, but got {wrong[0]!r}" if wrong else ""
+
+
+def read_outcome(
+    job: Job, outcome: RunRecord | PacelineError, machine: Mapping[str, Any]
+) -> tuple[str, dict[str, Any] | None]:
+    """Return why a run failed, or what is kept of it."""
+    if isinstance(outcome, RunRecord):
+        garbage = why_garbage(outcome, job)
+        return garbage, None if garbage else describe_life(outcome, machine)
+    reason = outcome.reason if isinstance(outcome, ExecutionError) else str(outcome)
+    return reason or type(outcome).__name__, None
 
 
 def describe_life(record: RunRecord, machine: Mapping[str, Any]) -> dict[str, Any]:
