@@ -9,7 +9,8 @@ demo: .venv/.torch
 	$(BIN)/paceline demo -o demo
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not serial"
+	$(BIN)/python -m pytest -m serial --ignore tests/executors/test_frameworks.py
 
 # the four frameworks that live in environments of their own; installs what is missing
 test-executors: .venv/.dev

@@ -35,8 +35,12 @@ def test_an_installed_wheel_runs_every_command(tmp_path: Path) -> None:
     assert str(tmp_path) in where and str(ROOT) not in where
     assert "table_5_1" in call(paceline, "list", "spaces", cwd=tmp_path)
     assert " 0 failed" in call(paceline, "validate", cwd=tmp_path)
-    call(paceline, "demo", "-o", "demo", cwd=tmp_path)
-    assert "90 %" in call(
-        paceline, "predict", "demo/model.json", "--at", "n_devices=3", cwd=tmp_path
+    assert "chapter4" in call(paceline, "list", "studies", cwd=tmp_path)
+    code = (
+        "from paceline.validation import generate_study\n"
+        "generate_study(n_rows=200).dataset.to_csv('times.csv')"
     )
-    assert "How it scales" in call(paceline, "explain", "demo/model.json", cwd=tmp_path)
+    call(python, "-c", code, cwd=tmp_path)
+    call(paceline, "fit", "times.csv", "--seeds", "1", "-o", "model.json", cwd=tmp_path)
+    assert "90 %" in call(paceline, "predict", "model.json", "--at", "n_devices=3", cwd=tmp_path)
+    assert "How it scales" in call(paceline, "explain", "model.json", cwd=tmp_path)

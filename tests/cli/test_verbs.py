@@ -158,6 +158,7 @@ def test_list_names_forms_and_spaces(run: Callable) -> None:
     assert "table_4_1" in json.loads(run("list", "spaces", "--output-format", "json").out)
 
 
+@pytest.mark.serial
 def test_demo_measures_and_leaves_its_files(run: Callable, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="pip install 'paceline[torch]'")
     outcome = run("demo", "--reduced", "-o", tmp_path / "demo")

@@ -240,7 +240,7 @@ def test_a_table_of_a_campaign_does_not_tell_the_answer(tmp_path: Path, dataset:
         "minimum_s": 0.1,
         "disagreement": 0.0,
         "peak_memory_bytes": 9,
-        "model": "a",
+        "owner": "a",
     }
     other = pd.DataFrame({**noted, "n_samples": 60000}, index=dataset.X.index)
     replace(dataset, other=other).to_csv(tmp_path / "runs.csv")
