@@ -372,7 +372,8 @@ def test_a_gigabyte_without_a_limit_is_read_in_bounded_memory(line: str) -> None
 
 
 CAMPAIGN = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 from paceline.executors._command import CommandExecutor
 from paceline.executors._pattern_steps import PatternSteps
 CommandExecutor(sys.argv[1:], steps=PatternSteps("(?P<time>1)")).run({})
@@ -388,7 +389,7 @@ def test_a_command_does_not_outlive_paceline(number: signal.Signals) -> None:
     )
     assert _until(lambda: len(marked(mark)) >= 6)  # campaign, supervisor, command, 3 children
     campaign.send_signal(number)
-    campaign.wait()
+    campaign.wait(timeout=60)
     assert _until(lambda: marked(mark) == [])
 
 
