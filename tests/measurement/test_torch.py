@@ -120,7 +120,7 @@ def test_killed_campaigns_leave_no_workers_and_resume(tmp_path: Path, server: Se
 def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     code = (
-        "import sys\nfrom paceline.measurement import measure\n"
+        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nfrom paceline.measurement import measure\n"
         "from tests.measurement.test_torch import real_study\n"
         "study = real_study(n_trials=40, restrict={'n_devices': [1]})\n"
         "measure(study, sys.argv[1], progress=lambda p: print(p, flush=True))"
@@ -136,7 +136,7 @@ def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
         process.stdout.readline()
         workers = workers_of(process.pid)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate()
+        _, errors = process.communicate(timeout=120)
     assert "KeyboardInterrupt" in errors  # the command line turns it into one line
     wait_until_gone(workers)
     assert workers and runs_in(path)
