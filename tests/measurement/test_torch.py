@@ -120,7 +120,8 @@ def test_killed_campaigns_leave_no_workers_and_resume(tmp_path: Path, server: Se
 def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     code = (
-        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nfrom paceline.measurement import measure\n"
+        "import signal, sys\nfrom paceline.measurement import measure\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from tests.measurement.test_torch import real_study\n"
         "study = real_study(n_trials=40, restrict={'n_devices': [1]})\n"
         "measure(study, sys.argv[1], progress=lambda p: print(p, flush=True))"
