@@ -70,6 +70,15 @@ def test_the_fast_solver_is_never_worse_than_differential_evolution(penalty: str
     assert fast.cost_ <= evolved.cost_ * (1 + 1e-6)
 
 
+def test_the_quick_solver_predicts_what_the_fast_one_predicts() -> None:
+    study = generate_study(n_rows=1000, noise=0.05)
+    fast = settings_of(study).fit(study.dataset.X, study.dataset.y)
+    quick = settings_of(study).set_params(solver="quick").fit(study.dataset.X, study.dataset.y)
+    between = score(fast.predict(study.dataset.X), quick.predict(study.dataset.X))
+    assert between.mape < 0.002
+    assert quick.cost_ >= fast.cost_
+
+
 def test_ten_seeds_agree_on_the_cost() -> None:
     X, y = small_table()
     costs = [

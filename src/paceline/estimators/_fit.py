@@ -145,6 +145,10 @@ def _predict_held_out(
         notes.append(f"No interval and no held-out error: {what}, so nothing can be held out.")
         return np.empty(0), "nothing"
 
+    settings = clone(settings)
+    if settings.solver == "fast":
+        settings.set_params(solver="quick")
+
     def fit_predict(train: Rows, test: Rows) -> Array:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PacelineWarning)
