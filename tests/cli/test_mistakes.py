@@ -132,3 +132,19 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str], tmp_path:
 
     with pytest.raises(InvalidInputError):
         main(["fit", str(tmp_path / "none.csv"), "--debug"])
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["--executor", "torhc"], ["Did you mean 'torch'"]),
+        (["--executor", ""], ["`executors` must be different names"]),
+        (["--trials", "0"], ["--trials", "0"]),
+    ],
+)
+def test_a_study_is_not_changed_into_nonsense(
+    run: Callable, tmp_path: Path, options: list[str], parts: list[str]
+) -> None:
+    outcome = run("measure", "chapter4", "--reduced", "-o", tmp_path / "runs.db", *options)
+    refused(outcome, *parts)
+    assert not (tmp_path / "runs.db").exists()

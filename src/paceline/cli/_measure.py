@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -15,11 +15,14 @@ from paceline.cli._output import print_json, progress_bar
     epilog="\b\nExamples:\n"
     "  paceline measure demo -o runs.db\n"
     "  paceline measure my-study.toml -o runs.db --dry-run\n"
-    "  paceline measure chapter4 -o lenet5.db --reduced"
+    "  paceline measure chapter4 -o lenet5.db --reduced\n"
+    "  paceline measure chapter4 -o jax.db --reduced --executor jax --trials 150"
 )
 @click.argument("study")
 @click.option("-o", "--output", type=click.Path(), required=True, help="The store, a .db file.")
 @click.option("--reduced", is_flag=True, help="The study at its reduced size.")
+@click.option("--executor", help="Who runs it, instead of those of the study.")
+@click.option("--trials", type=click.IntRange(min=1), help="Trials, instead of the study's.")
 @click.option("--dry-run", is_flag=True, help="Say how long it would take, and stop.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
 @click.option("--address", help="Of the Ray cluster [default: one on this machine].")
@@ -33,11 +36,21 @@ def command(study: str, output: str, output_format: str, **options: Any) -> None
 
     plan = load_study(study)
     plan = plan.reduced() if options["reduced"] else plan
+    plan = _changed(plan, options["executor"], options["trials"])
     if options["dry_run"]:
         _dry_run(plan, output, output_format)
         return
     dataset = measure_with_progress(plan, output, options["engine"], options["address"])
     _show(dataset, output, output_format)
+
+
+def _changed(study: Any, executor: str | None, n_trials: int | None) -> Any:
+    changes: dict[str, Any] = {}
+    if executor is not None:
+        changes["executors"] = (executor,)
+    if n_trials is not None:
+        changes["n_trials"] = n_trials
+    return replace(study, **changes)
 
 
 def measure_with_progress(
