@@ -163,7 +163,10 @@ class WorkerPool:
             self._workers.append(self._worker(rank, port))
             self._keeper.watch(self._workers[-1].pid)
         self._gathering = Gathering(self._workers, self._limits)
-        return self._gathering.gather("ready", True, deadline)
+        ready = self._gathering.gather("ready", True, deadline)
+        for worker, message in zip(self._workers, ready, strict=True):
+            worker.works_as(str(message.get("process", "")))
+        return ready
 
     def _worker(self, rank: int, port: int) -> WorkerProcess:
         command = self._command_of_rank(rank)

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from paceline.executors._supervisor import descendants
+
 _CHUNK = 1 << 18
 _TAIL_BYTES = 8192
 _KEEPER = Path(__file__).parent / "workers" / "keeper.py"
@@ -52,6 +54,7 @@ class WorkerProcess:
         self._line_bytes = line_bytes
         self._buffer = bytearray()
         self._tail = bytearray()
+        self._working_pid = self.pid
 
     @property
     def pid(self) -> int:
@@ -123,10 +126,19 @@ class WorkerProcess:
             pause = min(2 * pause, 0.02)
         return code
 
+    def works_as(self, process: str) -> None:
+        """Learn which process does the work, when it is another one that this one had started.
+
+        On another host it may have the id of a stranger here, so it must be below us.
+        """
+        pid = process.partition("-")[0]
+        if pid != str(self.pid) and pid in map(str, descendants(os.getpid())):
+            self._working_pid = int(pid)
+
     def memory_bytes(self) -> int:
-        """Return its resident memory now; 0 where the system does not say."""
+        """Return the resident memory of the work now; 0 where the system does not say."""
         try:
-            pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
+            pages = Path(f"/proc/{self._working_pid}/statm").read_text().split()[1]
         except (OSError, IndexError):
             return 0
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
