@@ -10,6 +10,7 @@ SERIAL = (
     "executors/test_torch.py",
     "executors/test_trace.py",
     "measurement/test_kill.py",
+    "measurement/test_measured_truth.py",
     "measurement/test_torch.py",
 )
 

@@ -1,6 +1,7 @@
 """How trials are measured: studies, campaigns that survive anything, and their engines."""
 
 from paceline.measurement._assignment import Assignment
+from paceline.measurement._balance import Balance, BalanceTry, balance_shares
 from paceline.measurement._campaign import Campaign
 from paceline.measurement._dry_run import DryRun, dry_run
 from paceline.measurement._measure import measure
@@ -14,6 +15,8 @@ from paceline.measurement._study_file import list_studies, load_study
 
 __all__ = [
     "Assignment",
+    "Balance",
+    "BalanceTry",
     "Campaign",
     "DryRun",
     "Limits",
@@ -22,6 +25,7 @@ __all__ = [
     "Protocol",
     "Replay",
     "Study",
+    "balance_shares",
     "combine_lives",
     "dry_run",
     "list_studies",
