@@ -91,6 +91,8 @@ class WorkerRecord:
         Which worker.
     step_s
         Times of the overlapped steps: what a user would see.
+    warmup_s
+        Times of the steps before them, which count for nothing.
     phases
         One mapping from phase to seconds per step of the second pass.
     phase_step_s
@@ -115,6 +117,7 @@ class WorkerRecord:
 
     rank: int
     step_s: tuple[float, ...]
+    warmup_s: tuple[float, ...] = ()
     phases: tuple[Mapping[str, float], ...] = ()
     phase_step_s: tuple[float, ...] = ()
     layers: tuple[Mapping[str, Any], ...] = ()
@@ -135,5 +138,15 @@ class RunRecord:
 
     @property
     def step_s(self) -> tuple[float, ...]:
-        """Time of every overlapped step: that of the slowest worker."""
-        return tuple(max(times) for times in zip(*(w.step_s for w in self.workers), strict=True))
+        """Time of every overlapped step: from one until all workers are through to the next.
+
+        Workers meet once in a step, not at its end. One that is held up after the meeting ends
+        its step late, and the others wait for it in their next one: the longest time of each
+        step would count the same moment twice.
+        """
+        steps, ahead = [], [0.0] * len(self.workers)
+        for times in zip(*(w.step_s for w in self.workers), strict=True):
+            needed = [time_s - lead for time_s, lead in zip(times, ahead, strict=True)]
+            steps.append(max(needed))
+            ahead = [steps[-1] - own for own in needed]
+        return tuple(steps)

@@ -76,30 +76,26 @@ def run_job(job: dict[str, Any], build: Callable[[dict[str, Any]], Trainer]) -> 
     check(job)
     worker = protocol.rank()
     steps, trainer = _Steps(job, worker), build(job)
-    apart, whole = protocol.Clock(job, worker), protocol.Clock(job, worker)
+    warmup, apart, whole = (protocol.Clock(job, worker) for _ in range(3))
     for number in range(job["n_warmup"]):
         # both ways of a step must be warm: each compiles functions of its own
         odd = job["n_phase_steps"] and number % 2
-        (_phase_step if odd else _whole_step)(trainer, steps, protocol.Clock(job, worker))
+        (_phase_step if odd else _whole_step)(trainer, steps, warmup)
     gc.collect()  # rubbish of the construction must not be swept up inside a timed step
     for _ in range(job["n_steps"]):
         _whole_step(trainer, steps, whole)
     for _ in range(job["n_phase_steps"]):
         _phase_step(trainer, steps, apart)
-    return _record(job, trainer, steps, whole, apart)
+    times = {"step_s": whole.step_s, "warmup_s": warmup.step_s}
+    return {**times, **_record(job, trainer, steps, apart)}
 
 
 def _record(
-    job: dict[str, Any],
-    trainer: Trainer,
-    steps: _Steps,
-    whole: protocol.Clock,
-    apart: protocol.Clock,
+    job: dict[str, Any], trainer: Trainer, steps: _Steps, apart: protocol.Clock
 ) -> dict[str, Any]:
     weights = [np.ascontiguousarray(w, dtype=np.float32) for w in trainer.weights()]
     flat = [w.ravel() for w in weights] if job.get("return_weights") else []
     return {
-        "step_s": whole.step_s,
         "phases": apart.phases,
         "phase_step_s": apart.step_s,
         "losses": steps.losses,

@@ -218,12 +218,13 @@ def run_job(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
         )
     trainer = Trainer(job, device)
     net = _distributed(trainer.network, device)
-    trainer.overlapped(job["n_warmup"], net)
+    warmup_s = trainer.overlapped(job["n_warmup"], net)
     step_s = trainer.overlapped(job["n_steps"], net)
     del net  # and with it the hooks that exchange gradients during backward
     layers = _layer_times(trainer) if job["n_phase_steps"] else []
     return {
         "step_s": step_s,
+        "warmup_s": warmup_s,
         "phases": trainer.clock.phases,
         "phase_step_s": trainer.clock.step_s,
         "layers": layers,
