@@ -76,8 +76,10 @@ class TrialSource:
 
     def plan_next(self, round_: int | None, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Plan the trials of a round that is about to begin, where they depend on results."""
+        if self.is_exhausted:
+            return []
         last = max(trial.chunk for trial in planned)
-        if self.is_exhausted or (round_ is not None and round_ <= last):
+        if round_ is not None and round_ <= last:
             return []
         chunk = last + 1
         trials = number_trials(self._choose(planned), first=len(planned), chunk=chunk)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,7 @@ def sort_runs(study: Study, runs: Iterable[PlannedRun]) -> list[PlannedRun]:
     )
 
 
+@lru_cache(maxsize=1 << 16)  # runs are sorted again whenever one joins them
 def _rank(*entropy: int) -> int:
     """Return a random number that depends on nothing but its arguments."""
     return int(np.random.SeedSequence(entropy).generate_state(1)[0])

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 else:
     from protocol import RefusedError  # a neighbour: Paceline is not installed here
 
-_cache: dict[str, Samples] = {}  # the samples of the last job: the next one is often alike
+_MAX_CACHED = 4  # sets of a study alternate from job to job; making one takes milliseconds
+_cache: dict[str, Samples] = {}  # in the order of their last use
 
 
 class Samples:
@@ -74,10 +75,11 @@ def load_samples(job: dict[str, Any]) -> Samples:
     ``length`` are the targets of its first ``length``.
     """
     key = repr((job["sample"], job["data"], job["seed"]))
-    if key not in _cache:
-        _cache.clear()
-        _cache[key] = _make(job["sample"], job["data"], job["seed"])
-    return _cache[key]
+    samples = _cache.pop(key, None) or _make(job["sample"], job["data"], job["seed"])
+    _cache[key] = samples
+    if len(_cache) > _MAX_CACHED:
+        del _cache[next(iter(_cache))]
+    return samples
 
 
 def _make(sample: dict[str, Any], data: dict[str, Any], seed: int) -> Samples:
