@@ -27,6 +27,7 @@ _VERBS = {
     "predict": "Predict the time of rows, or of one point.",
     "check": "Exit 1 when a model is off by more than a limit on DATA.",
     "explain": "Say what a fitted expression means.",
+    "phases": "Say where the steps of a campaign spend their time, and why workers wait.",
     "compare": "Fit every form and every black box on the same folds.",
     "validate": "Replay published numbers.",
     "list": "List forms, spaces, workloads, executors or studies.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -90,7 +91,7 @@ def regression_3_5(study: PhaseStudy, n_samples: int) -> pd.DataFrame:
     study
         Runs, with overlapped steps and known `device_batches`.
     n_samples
-        Samples of an epoch: an epoch takes n_samples / global_batch steps.
+        Samples of an epoch: an epoch takes ceil(n_samples / global_batch) steps.
 
     Returns
     -------
@@ -112,10 +113,10 @@ def regression_3_5(study: PhaseStudy, n_samples: int) -> pd.DataFrame:
 
 
 def epoch_time_s(table: PhaseTable, n_samples: int) -> float:
-    """Return the time of an epoch: its steps at the mean overlapped step."""
+    """Return the time of an epoch: its steps, the last one whole, at the mean overlapped step."""
     if not table.global_batch:
         raise InvalidInputError("`device_batches` must be known for an epoch time, but got none.")
-    return float(table.overlapped_s().mean()) * n_samples / table.global_batch
+    return float(table.overlapped_s().mean()) * math.ceil(n_samples / table.global_batch)
 
 
 def _regression(runs: Sequence[tuple[int, PhaseTable]], n_samples: int) -> dict[str, object]:

@@ -94,6 +94,29 @@ class PhaseTable:
             merged=_merged(ranked),
         )
 
+    @classmethod
+    def join(cls, tables: Sequence[PhaseTable]) -> PhaseTable:
+        """Return the steps of several runs of the same workers and shares as one table.
+
+        Times of layers are left out: each run has its own.
+        """
+        shapes = {(table.n_workers, table.device_batches) for table in tables}
+        if len(shapes) != 1:
+            raise InvalidInputError(
+                f"Runs to join must have the same workers and shares, but got {len(shapes)} kinds."
+            )
+        parts, offset = [], 0
+        for table in tables:
+            parts.append(table.rows.assign(step=table.rows["step"] + offset))
+            offset = int(parts[-1]["step"].max()) + 1
+        return cls(
+            rows=pd.concat(parts, ignore_index=True),
+            device_batches=tables[0].device_batches,
+            step_s=_appended([table.step_s for table in tables]),
+            phase_step_s=_appended([table.phase_step_s for table in tables]),
+            merged=tables[0].merged,
+        )
+
     @property
     def n_workers(self) -> int:
         """Number of workers."""
@@ -215,6 +238,14 @@ def layer_coverage(table: PhaseTable) -> pd.DataFrame:
             share = layers_s / phase_s if phase_s > 0 else np.nan
             rows.append((worker, phase, layers_s, phase_s, share))
     return pd.DataFrame(rows, columns=["worker", "phase", "layers_s", "phase_s", "share"])
+
+
+def _appended(
+    runs: Sequence[tuple[tuple[float, ...], ...]],
+) -> tuple[tuple[float, ...], ...]:
+    if not all(runs):  # one of them did not time this
+        return ()
+    return tuple(sum(times, ()) for times in zip(*runs, strict=True))
 
 
 def _times(workers: Sequence[Mapping[str, Any]], name: str) -> tuple[tuple[float, ...], ...]:

@@ -8,14 +8,17 @@ from paceline.explainers._explanation import (
     TermReading,
 )
 from paceline.explainers._imbalance import ImbalanceReading, LastingExcess, read_imbalance
+from paceline.explainers._phases import PhaseExplanation, explain_phases
 
 __all__ = [
     "Explanation",
     "ImbalanceReading",
     "LastingExcess",
     "LevelsReading",
+    "PhaseExplanation",
     "ScalingReading",
     "TermReading",
     "explain",
+    "explain_phases",
     "read_imbalance",
 ]

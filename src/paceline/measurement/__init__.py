@@ -6,6 +6,7 @@ from paceline.measurement._campaign import Campaign
 from paceline.measurement._dry_run import DryRun, dry_run
 from paceline.measurement._measure import measure
 from paceline.measurement._noise import noise_floor
+from paceline.measurement._phase_runs import PhaseRun, load_phase_runs
 from paceline.measurement._progress import Progress
 from paceline.measurement._protocol import Measured, combine_lives, steady_steps
 from paceline.measurement._replay import Replay, replay
@@ -21,6 +22,7 @@ __all__ = [
     "DryRun",
     "Limits",
     "Measured",
+    "PhaseRun",
     "Progress",
     "Protocol",
     "Replay",
@@ -29,6 +31,7 @@ __all__ = [
     "combine_lives",
     "dry_run",
     "list_studies",
+    "load_phase_runs",
     "load_study",
     "measure",
     "noise_floor",

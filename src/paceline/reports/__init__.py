@@ -2,6 +2,7 @@
 
 from paceline.reports._comparison import show_comparison
 from paceline.reports._explanation import show_explanation
+from paceline.reports._phase_tables import show_phase_explanation
 from paceline.reports._phases import (
     show_aggregation,
     show_imbalance,
@@ -22,6 +23,7 @@ __all__ = [
     "show_explanation",
     "show_imbalance",
     "show_lif",
+    "show_phase_explanation",
     "show_phases",
     "show_prediction",
     "show_regression",

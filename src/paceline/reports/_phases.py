@@ -22,7 +22,7 @@ def show_phases(phases: pd.DataFrame) -> str:
     for network, own in phases.groupby("network", sort=False):
         frameworks = list(dict.fromkeys(own["framework"]))
         cells = {
-            (r["phase"], r["framework"]): _spread(r["mean_s"], r["sd_s"]) for r in _records(own)
+            (r["phase"], r["framework"]): spread(r["mean_s"], r["sd_s"]) for r in records(own)
         }
         names = [p for p in (*PHASES, "step") if p in set(own["phase"])]
         rows = [[name, *(cells.get((name, f), "-") for f in frameworks)] for name in names]
@@ -34,9 +34,9 @@ def show_aggregation(aggregation: pd.DataFrame) -> str:
     """Return a table like 3.3 as text."""
     header = ["network", "framework", "N", "aggregation", "wait", "transfer", "hidden"]
     rows = [
-        [r["network"], r["framework"], str(r["n_workers"]), _spread(r["mean_s"], r["sd_s"])]
-        + [_seconds(x) for x in (r["wait_s"], r["transfer_s"], r["hidden_s"])]
-        for r in _records(aggregation)
+        [r["network"], r["framework"], str(r["n_workers"]), spread(r["mean_s"], r["sd_s"])]
+        + [seconds(x) for x in (r["wait_s"], r["transfer_s"], r["hidden_s"])]
+        for r in records(aggregation)
     ]
     return table(header, rows, left=2)
 
@@ -49,9 +49,9 @@ def show_lif(lif: pd.DataFrame) -> str:
             r["framework"],
             str(r["n_workers"]),
             _plain_spread(r["mean"], r["sd"]),
-            _plain(r["lif_run"]),
+            plain(r["lif_run"]),
         ]
-        for r in _records(lif)
+        for r in records(lif)
     ]
     text = table(["network", "framework", "workers", "LIF", "over the run"], rows, left=2)
     return "\n".join([text, *_problems(lif)])
@@ -63,13 +63,13 @@ def show_regression(regression: pd.DataFrame) -> str:
     fitted = regression[regression["problem"] == ""]
     rows = [
         [r["network"], r["framework"]]
-        + [_plain(x) for x in (r["b0"], r["b1"], r["b2"])]
+        + [plain(x) for x in (r["b0"], r["b1"], r["b2"])]
         + [
             format_number(r["r2"], 4),
             format_number(r["adjusted_r2"], 4),
             f"{r['degrees_of_freedom']:.0f}",
         ]
-        for r in _records(fitted)
+        for r in records(fitted)
     ]
     return "\n".join([*([table(header, rows, left=2)] if rows else []), *_problems(regression)])
 
@@ -84,7 +84,7 @@ def show_speedup(report: SpeedupReport) -> str:
         ("(3.7) as printed, for the record", report.printed),
         ("IUCC (7) as printed, for the record", report.iucc),
     ]
-    text = table(["speedup", f"{report.n_workers} workers"], [[n, _plain(x)] for n, x in rows])
+    text = table(["speedup", f"{report.n_workers} workers"], [[n, plain(x)] for n, x in rows])
     hidden = (
         f"Aggregation {format_seconds(o.comm_s)}, of which {format_seconds(o.hidden_s)} "
         f"({format_percent(o.hidden_share)}) hidden: a step takes "
@@ -109,11 +109,11 @@ def show_waiting(waiting: pd.DataFrame) -> str:
     rows = [
         [
             str(r["n_workers"]),
-            *(_seconds(r[name]) for name in ("own_s", "slowest_s", "waiting_s")),
+            *(seconds(r[name]) for name in ("own_s", "slowest_s", "waiting_s")),
             format_number(r["lif"], 4),
             "measured" if r["is_measured"] else "extrapolated",
         ]
-        for r in _records(waiting)
+        for r in records(waiting)
     ]
     return table(["workers", "own work", "slowest", "waiting", "LIF", ""], rows)
 
@@ -121,7 +121,7 @@ def show_waiting(waiting: pd.DataFrame) -> str:
 def show_shares(shares: Shares) -> str:
     """Return proposed shares as text."""
     rows = [
-        [str(i), str(equal), _seconds(before), str(share), _seconds(after)]
+        [str(i), str(equal), seconds(before), str(share), seconds(after)]
         for i, (equal, before, share, after) in enumerate(
             zip(
                 shares.equal_batches,
@@ -137,28 +137,32 @@ def show_shares(shares: Shares) -> str:
 
 
 def _problems(frame: pd.DataFrame) -> list[str]:
-    failed = _records(frame[frame["problem"] != ""])
+    failed = records(frame[frame["problem"] != ""])
     return [_filled(f"{r['network']}, {r['framework']}: {r['problem']}") for r in failed]
 
 
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table."""
     return [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
 
 
-def _spread(mean_s: float, sd_s: float) -> str:
-    return _seconds(mean_s) if math.isnan(sd_s) else f"{_seconds(mean_s)} ± {_seconds(sd_s, 2)}"
+def spread(mean_s: float, sd_s: float) -> str:
+    """Return a time with its standard deviation, where that is known."""
+    return seconds(mean_s) if math.isnan(sd_s) else f"{seconds(mean_s)} ± {seconds(sd_s, 2)}"
 
 
 def _plain_spread(mean: float, sd: float) -> str:
-    return _plain(mean) if math.isnan(sd) else f"{_plain(mean)} ± {format_number(sd, 2)}"
+    return plain(mean) if math.isnan(sd) else f"{plain(mean)} ± {format_number(sd, 2)}"
 
 
-def _seconds(value: float, digits: int = 3) -> str:
+def seconds(value: float, digits: int = 3) -> str:
+    """Return a time with its unit; a dash when it is not known."""
     return "-" if math.isnan(value) else format_seconds(value, digits)
 
 
-def _plain(value: float) -> str:
-    return "-" if math.isnan(value) else format_number(value, 4)
+def plain(value: float, digits: int = 4) -> str:
+    """Return a number; a dash when it is not known."""
+    return "-" if math.isnan(value) else format_number(value, digits)
 
 
 def _filled(text: str) -> str:
