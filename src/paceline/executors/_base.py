@@ -73,3 +73,14 @@ class BaseExecutor(ABC):
         memory_bytes
             Resident memory that each may use; None for no limit.
         """
+
+    def warm(self) -> BaseExecutor:
+        """Return an executor that starts workers faster, to be closed; this one where none does.
+
+        All its workers may share what a process keeps for life, such as the layout of its
+        memory: for independent process lives ask for another one.
+        """
+        return self
+
+    def close(self) -> None:  # noqa: B027  # most have nothing to let go of
+        """Let go of what `warm` started; does not touch workers."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +17,8 @@ from paceline.executors._base import BaseExecutor
 from paceline.executors._environments import environment_python
 from paceline.executors._gathering import PoolLimits
 from paceline.executors._job import PHASES
-from paceline.executors._pool import WorkerPool
+from paceline.executors._pool import WorkerPool, base_variables
+from paceline.executors._template import Template
 
 _WORKERS = Path(__file__).parent / "workers"
 
@@ -28,11 +32,17 @@ class _Framework:
     merged: frozenset[str] = frozenset()  # phases whose time is inside that of others
     has_layer_times: bool = False
     program: str = ""  # that starts several workers
+    forks: bool = False  # whether workers can be forked once the framework is imported
 
 
 _FRAMEWORKS: Mapping[str, _Framework] = {
     "torch": _Framework(
-        title="PyTorch", package="torch", is_shared=True, extra="torch", has_layer_times=True
+        title="PyTorch",
+        package="torch",
+        is_shared=True,
+        extra="torch",
+        has_layer_times=True,
+        forks=True,
     ),
     "tensorflow": _Framework(title="TensorFlow", package="tensorflow", is_shared=True),
     "jax": _Framework(title="JAX", package="jax", is_shared=True),
@@ -74,6 +84,7 @@ class FrameworkExecutor(BaseExecutor):
         self._framework = _FRAMEWORKS[name]
         self._python = None if python is None else str(python)
         self._environment, self._launch = dict(environment or {}), launch
+        self._template: Template | None = None
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -114,9 +125,29 @@ class FrameworkExecutor(BaseExecutor):
             self._refuse()
         command = [python or sys.executable, str(_WORKERS / f"{self.name}_worker.py")]
         limits = PoolLimits(memory_bytes=memory_bytes)
-        pool = WorkerPool(self._commands(command), n_workers, self._variables(python), limits)
+        variables = self._variables(python)
+        pool = WorkerPool(self._commands(command), n_workers, variables, limits, self._template)
         pool.start()
         return pool
+
+    def warm(self) -> BaseExecutor:
+        """Return an executor that forks its workers, where the framework can be forked."""
+        if not self._framework.forks or self._launch is not None or not hasattr(os, "fork"):
+            return self
+        python = self.python
+        if python is None or python != sys.executable:
+            return self
+        other = copy(self)
+        command = [python, str(_WORKERS / f"{self.name}_worker.py")]
+        with contextlib.suppress(OSError):  # its workers will say why, started one by one
+            other._template = Template(command, base_variables(self._variables(python)))
+        return other
+
+    def close(self) -> None:
+        """End what workers are forked from."""
+        if self._template is not None:
+            self._template.close()
+        self._template = None
 
     def _missing_program(self, python: Path) -> str:
         program = self._framework.program

@@ -15,6 +15,7 @@ from paceline.errors import ExecutionError, InvalidInputError
 from paceline.executors._gathering import Gathering, PoolLimits, RefusedJobError
 from paceline.executors._job import Job, RunRecord, WorkerRecord
 from paceline.executors._process import Keeper, WorkerProcess
+from paceline.executors._template import Spawned, Template
 
 _START_TRIES = 3  # a free port may be taken before the workers bind it
 
@@ -32,6 +33,8 @@ class WorkerPool:
         Variables to add to those of this process and to torchrun's.
     limits
         What each may use.
+    template
+        What to fork them from; None starts each anew by its command.
 
     Notes
     -----
@@ -45,6 +48,7 @@ class WorkerPool:
         n_workers: int,
         environment: Mapping[str, str] | None = None,
         limits: PoolLimits | None = None,
+        template: Template | None = None,
     ) -> None:
         if n_workers < 1:
             raise InvalidInputError(f"`n_workers` must be at least 1, but got {n_workers}.")
@@ -52,6 +56,7 @@ class WorkerPool:
         self._command_of_rank = command_of_rank
         self._environment = dict(environment or {})
         self._limits = limits or PoolLimits()
+        self._template = template
         self._workers: list[WorkerProcess] = []
         self._keeper: Keeper | None = None
         self._gathering: Gathering | None = None
@@ -172,21 +177,19 @@ class WorkerPool:
         command = self._command_of_rank(rank)
         variables = self._variables(rank, port)
         try:
-            return WorkerProcess(command, variables, self._limits.line_bytes)
+            template = self._template if self._template and self._template.is_alive else None
+            child = template.fork(variables) if template else Spawned(command, variables)
+            return WorkerProcess(child, self._limits.line_bytes)
         except OSError as error:
             raise ExecutionError(
                 f"Worker {rank} must be startable, but {command[0]!r} is not: {error.strerror}."
             ) from error
 
     def _variables(self, rank: int, port: int) -> dict[str, str]:
-        own = {
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
-            **self._environment,
-        }
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **self._environment}
         places = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": self.n_workers}
-        return {**os.environ, **own, **{name: str(value) for name, value in places.items()}}
+        own = {name: str(value) for name, value in places.items()}
+        return base_variables({**meeting, **own})
 
     def _guarded(self, act: Callable[[], Any]) -> Any:
         """Whatever goes wrong, Ctrl-C included, no worker is left behind."""
@@ -222,6 +225,12 @@ def _worker_record(record: Mapping[str, Any]) -> WorkerRecord:
         if name in known
     }
     return WorkerRecord(**values)
+
+
+def base_variables(added: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of this process with some more, one thread per worker by default."""
+    threads = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+    return {**os.environ, **threads, **added}
 
 
 def _free_port() -> int:

@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from paceline.executors._supervisor import descendants
+from paceline.executors._template import Child
 
 _CHUNK = 1 << 18
 _TAIL_BYTES = 8192
@@ -26,30 +26,16 @@ class WorkerProcess:
 
     Parameters
     ----------
-    command, environment
-        What to start, and all its environment variables.
+    child
+        The process, just started.
     line_bytes
         Longest line that is taken from it.
     """
 
-    def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], line_bytes: int
-    ) -> None:
-        self._process = subprocess.Popen(
-            list(command),
-            env=dict(environment),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-        )
-        self.stdin, self.stdout, self.stderr = (
-            _pipe(self._process.stdin),
-            _pipe(self._process.stdout),
-            _pipe(self._process.stderr),
-        )
-        for pipe in (self.stdin, self.stdout, self.stderr):
+    def __init__(self, child: Child, line_bytes: int) -> None:
+        self._child, self._is_released = child, False
+        self.stdin, self.stdout, self.stderr = child.streams
+        for pipe in child.streams:
             os.set_blocking(pipe.fileno(), False)
         self._line_bytes = line_bytes
         self._buffer = bytearray()
@@ -59,7 +45,7 @@ class WorkerProcess:
     @property
     def pid(self) -> int:
         """Process id, which is also that of its process group."""
-        return self._process.pid
+        return self._child.pid
 
     @property
     def log_tail(self) -> str:
@@ -111,12 +97,7 @@ class WorkerProcess:
 
     def exit_code(self) -> int | None:
         """Return how it ended (negative: the signal), or None; its id stays taken until `kill`."""
-        if self._process.returncode is not None:
-            return self._process.returncode
-        state = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if state is None:
-            return None
-        return state.si_status if state.si_code == os.CLD_EXITED else -state.si_status
+        return self._child.code()
 
     def wait_for_exit(self, timeout_s: float) -> int | None:
         """Return how it ended, waiting for at most as long as said."""
@@ -145,10 +126,11 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End it with all its children, and let nothing of it remain."""
-        if self._process.returncode is None:  # not waited for yet, so the id is still its own
+        if not self._is_released:  # not waited for yet, so the id is still its own
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+            self._child.release()
+            self._is_released = True
         for pipe in (self.stdin, self.stdout, self.stderr):
             with contextlib.suppress(OSError):
                 pipe.close()

@@ -24,6 +24,9 @@ class Assignment:
     session
         Assignments of one session are meant for the same worker processes, those of different
         sessions for different ones.
+    round
+        Workers of different rounds are to have nothing in common: the lives of a trial lie in
+        different ones.
     workload, executor
         Their names.
     values
@@ -46,6 +49,7 @@ class Assignment:
     job: Job
     timeout_s: float
     memory_bytes: int | None
+    round: int = 0
 
     @property
     def n_workers(self) -> int:

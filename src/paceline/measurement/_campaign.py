@@ -222,6 +222,7 @@ class Campaign:
             attempt=run.attempt,
             life=run.life,
             session=run.session,
+            round=run.round,
             workload=trial.workload,
             executor=trial.executor,
             values=dict(trial.values),

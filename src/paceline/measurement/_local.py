@@ -22,12 +22,17 @@ _MAX_STARTS = 3
 
 
 class PoolKeeper:
-    """Keep the workers of one session alive; those of another session are fresh ones."""
+    """Keep the workers of one session alive; those of another session are fresh ones.
+
+    Within a round workers are forked from one process where the framework allows it. The lives
+    of a trial lie in different rounds, so they share no process at all.
+    """
 
     def __init__(self, executors: Mapping[str, BaseExecutor]) -> None:
         self._executors = executors
+        self._warm: dict[str, BaseExecutor] = {}
         self._pool: Pool | None = None
-        self._session = ""
+        self._session, self._round = "", -1
 
     def prepare(self, assignment: Assignment) -> Pool:
         """Return the workers of a session, started when there are none.
@@ -39,19 +44,35 @@ class PoolKeeper:
         """
         pool = self._pool
         if pool is None or not pool.is_alive or self._session != assignment.session:
-            self.close()
+            self._end_workers()
             pool = self._pool = self._start(assignment)
             self._session = assignment.session
         return pool
 
     def close(self) -> None:
-        """End the workers; once is enough."""
+        """End the workers and what they were forked from; once is enough."""
+        self._end_workers()
+        for name, executor in self._warm.items():
+            if executor is not self._executors[name]:
+                executor.close()
+        self._warm = {}
+
+    def _end_workers(self) -> None:
         if self._pool is not None:
             self._pool.close()
         self._pool = None
 
+    def _executor(self, assignment: Assignment) -> BaseExecutor:
+        name = assignment.executor
+        if assignment.round != self._round:
+            self.close()
+            self._round = assignment.round
+        if name not in self._warm:
+            self._warm[name] = self._executors[name].warm()
+        return self._warm[name]
+
     def _start(self, assignment: Assignment) -> Pool:
-        executor = self._executors[assignment.executor]
+        executor = self._executor(assignment)
         for _ in range(_MAX_STARTS - 1):
             with contextlib.suppress(ExecutionError):
                 return executor.open(assignment.n_workers, memory_bytes=_per_worker(assignment))

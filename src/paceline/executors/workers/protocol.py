@@ -31,10 +31,17 @@ class RefusedError(Exception):
     """The job cannot be done by any worker (raised before its first step)."""
 
 
-def take_over_stdout() -> None:
-    """Keep standard input and output for the protocol; prints go to standard error."""
-    if _channel:
+def take_over_stdout(again: bool = False) -> None:
+    """Keep standard input and output for the protocol; prints go to standard error.
+
+    Parameters
+    ----------
+    again
+        Whether the streams are others than before, as in a forked process.
+    """
+    if _channel and not again:
         return
+    _channel.clear()
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     _channel.extend((requests, answers))
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paceline.executors.workers import protocol
+    from paceline.executors.workers import protocol, template
     from paceline.executors.workers.samples import Samples, load_samples
 else:
     import protocol  # neighbours: Paceline is not installed here
+    import template
 
     if __name__ == "__main__":  # before PyTorch is imported, which may print
         protocol.take_over_stdout()
@@ -286,7 +288,11 @@ def _warm_up(device: torch.device) -> None:
 
 
 def main() -> None:
-    """Serve jobs."""
+    """Serve jobs, as the process that was started or as one forked from it."""
+    if template.VARIABLE in os.environ:
+        importlib.import_module("torch._dynamo")  # else every worker's first optimizer does
+        template.fork_on_request()
+        protocol.take_over_stdout(again=True)
     device = torch.device("cpu")
     if torch.cuda.is_available():
         local = int(os.environ.get("LOCAL_RANK", "0"))
