@@ -11,6 +11,7 @@ SERIAL = (
     "executors/test_trace.py",
     "measurement/test_kill.py",
     "measurement/test_measured_truth.py",
+    "measurement/test_own_module.py",
     "measurement/test_torch.py",
 )
 

@@ -76,7 +76,7 @@ def test_the_command_line_has_the_agreed_options() -> None:
     data = "--time --intrinsic --extrinsic --categorical --time-unit --throughput --time-per"
     agreed = {
         "demo": "--output --reduced",
-        "measure": "--output --reduced --executor --trials --dry-run --engine --address "
+        "measure": "--output --reduced --executor --trials --module --dry-run --engine --address "
         "--output-format",
         "trace": "--output --at --steps --warmup --timeout --output-format",
         "executors": "",

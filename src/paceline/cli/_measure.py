@@ -16,13 +16,15 @@ from paceline.cli._output import print_json, progress_bar
     "  paceline measure demo -o runs.db\n"
     "  paceline measure my-study.toml -o runs.db --dry-run\n"
     "  paceline measure chapter4 -o lenet5.db --reduced\n"
-    "  paceline measure chapter4 -o jax.db --reduced --executor jax --trials 150"
+    "  paceline measure chapter4 -o jax.db --reduced --executor jax --trials 150\n"
+    "  paceline measure my-study.toml -o runs.db --module net.py:Net"
 )
 @click.argument("study")
 @click.option("-o", "--output", type=click.Path(), required=True, help="The store, a .db file.")
 @click.option("--reduced", is_flag=True, help="The study at its reduced size.")
 @click.option("--executor", help="Who runs it, instead of those of the study.")
 @click.option("--trials", type=click.IntRange(min=1), help="Trials, instead of the study's.")
+@click.option("--module", metavar="FILE:NAME", help="Your own network instead of a workload.")
 @click.option("--dry-run", is_flag=True, help="Say how long it would take, and stop.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
 @click.option("--address", help="Of the Ray cluster [default: one on this machine].")
@@ -35,6 +37,7 @@ def command(study: str, output: str, output_format: str, **options: Any) -> None
     from paceline.measurement import load_study
 
     plan = load_study(study)
+    plan = plan.with_module(options["module"]) if options["module"] else plan
     plan = plan.reduced() if options["reduced"] else plan
     plan = _changed(plan, options["executor"], options["trials"])
     if options["dry_run"]:

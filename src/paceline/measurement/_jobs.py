@@ -8,9 +8,10 @@ from typing import Any
 
 from paceline.errors import InvalidInputError
 from paceline.executors import Job
+from paceline.measurement._own_module import sample_of
 from paceline.measurement._plan import PlannedTrial
 from paceline.measurement._study import Study
-from paceline.workloads import Workload, load_workload
+from paceline.workloads import ModuleWorkload, Workload, load_workload
 
 # samples of an epoch of the real data, whether they or generated ones of their shape are used
 _N_SAMPLES = {"mnist": 60_000, "fashion-mnist": 60_000, "cifar10": 50_000, "adni": 431}
@@ -25,11 +26,30 @@ def load_workloads(study: Study) -> dict[str, Workload]:
     UnknownNameError
         When a workload is not known, or has no parameter of a name that the study varies.
     """
+    if study.module:
+        return {study.workloads[0]: _own_module(study)}
     workloads = {name: load_workload(name) for name in study.workloads}
     first = {p.name: p.values[0] for p in study.sampled_space.parameters}
     for workload in workloads.values():
         workload.complete(first)  # refuses unknown names before any run
     return workloads
+
+
+def _own_module(study: Study) -> ModuleWorkload:
+    module, space = study.module, study.sampled_space
+    sample = sample_of(module)
+    if study.executors != ("torch",):
+        raise InvalidInputError(
+            "A module of your own must be run by `torch`, "
+            f"but the study names {', '.join(study.executors)}."
+        )
+    return ModuleWorkload(
+        module["file"],
+        module["name"],
+        parameters=[space[name] for name in space.intrinsic],
+        sample=sample,
+        loss=module.get("loss", "cross_entropy"),
+    )
 
 
 def build_job(study: Study, workload: Workload, trial: PlannedTrial) -> Job:

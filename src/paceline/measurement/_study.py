@@ -45,6 +45,9 @@ class Study:
         Where the samples come from, as in `Job`; empty leaves it to the workload.
     n_samples
         Samples of an epoch; 0 leaves it to the workload.
+    module
+        The user's own network instead of a workload: `file`, `name`, `input_shape`,
+        `n_classes`, `vocabulary` and `loss` (docs/workloads.md).
     options
         Per executor, what it is told beyond its name (such as a command line).
     protocol, limits
@@ -70,6 +73,7 @@ class Study:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
     n_samples: int = 0
+    module: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     protocol: Protocol = field(default_factory=Protocol)
     limits: Limits = field(default_factory=Limits)
@@ -82,7 +86,7 @@ class Study:
                 raise InvalidInputError(
                     f"`{name}` must be a text, but got {getattr(self, name)!r}."
                 )
-        for name in ("fixed", "data", "options", "small"):
+        for name in ("fixed", "data", "module", "options", "small"):
             if not isinstance(getattr(self, name), Mapping):
                 raise InvalidInputError(
                     f"`{name}` must be a table, but got {getattr(self, name)!r}."
@@ -145,11 +149,21 @@ class Study:
                 data.pop(many)
         return Study.from_dict(_merge(data, self.small), self.name)
 
+    def with_module(self, module: str) -> Study:
+        """Return the study of the user's own network, given as ``FILE:NAME``."""
+        from paceline.measurement._own_module import parse_module, read_module
+
+        given = {**self.module, **parse_module(module)}
+        found = read_module(given, self.workloads if not self.module else ())
+        return replace(self, module=found, workloads=(found["name"],))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the study as plain data."""
         data: dict[str, Any] = {"schema": SCHEMA}
         data |= {f.name: getattr(self, f.name) for f in fields(self)}
         data["reduced"] = dict(data.pop("small"))
+        if not self.module:
+            del data["module"]  # campaigns from before it existed go on
         for name in ("space", "protocol", "limits"):
             data[name] = data[name].to_dict()
         for name in ("workloads", "executors"):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InvalidInputError, SchemaError, UnknownNameError
+from paceline.measurement._own_module import read_module
 from paceline.measurement._rules import Limits, Protocol
 from paceline.measurement._study import SCHEMA, Study
 from paceline.space import Parameter, Space, load_space
@@ -21,7 +22,7 @@ _SCHEMA_PATTERN = re.compile(r"paceline/study/(\d+)")
 _PLAIN = ("name", "source", "n_trials", "design", "random_state", "n_samples")
 _KNOWN = (
     *("schema", "workload", "workloads", "executor", "executors", "space", "parameter"),
-    *("restrict", "fixed", "data", "options", "protocol", "limits", "reduced"),
+    *("restrict", "fixed", "data", "module", "options", "protocol", "limits", "reduced"),
     *_PLAIN,
 )
 
@@ -70,7 +71,8 @@ def study_fields(data: Mapping[str, Any], origin: str) -> dict[str, Any]:
         if name not in _KNOWN:
             raise UnknownNameError(f"field of the study in {origin}", str(name), _KNOWN)
     found = {name: data[name] for name in _PLAIN if name in data}
-    found["workloads"] = _one_of(data, "workload", "workloads", origin)
+    found["module"] = _module(data, origin)
+    found["workloads"] = _workloads(data, origin)
     found["executors"] = _one_of(data, "executor", "executors", origin)
     found["space"] = _restrict(_space(data, origin), data.get("restrict", {}))
     found["protocol"] = Protocol.from_dict(data.get("protocol", {}))
@@ -115,6 +117,19 @@ def _restrict(space: Space, restrict: object) -> Space:
             for p in space.parameters
         ),
     )
+
+
+def _module(data: Mapping[str, Any], origin: str) -> dict[str, Any]:
+    named = data.get("workload", data.get("workloads", ()))
+    return read_module(
+        data.get("module", {}), (named,) if isinstance(named, str) else named, origin
+    )
+
+
+def _workloads(data: Mapping[str, Any], origin: str) -> Any:
+    if data.get("module"):
+        return (str(data["module"].get("name", "module")),)
+    return _one_of(data, "workload", "workloads", origin)
 
 
 def _one_of(data: Mapping[str, Any], one: str, many: str, origin: str) -> Any:

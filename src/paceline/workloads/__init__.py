@@ -5,11 +5,14 @@ from __future__ import annotations
 from paceline.workloads._base import Workload
 from paceline.workloads._layers import layer_table, totals
 from paceline.workloads._load import list_workloads, load_workload
+from paceline.workloads._module import LOSSES, ModuleWorkload
 from paceline.workloads._network import Layer, Network
 from paceline.workloads._sampling import sample_buildable
 
 __all__ = [
+    "LOSSES",
     "Layer",
+    "ModuleWorkload",
     "Network",
     "Workload",
     "layer_table",
