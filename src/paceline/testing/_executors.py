@@ -237,7 +237,10 @@ class ExecutorContract:
 
 
 def _short_job(delays: Sequence[Delay]) -> Job:
-    return contract_job([8, 8], n_warmup=3, n_steps=0, n_phase_steps=40, delays=delays)
+    """Return a job whose own phases are short beside the delay, and so is their noise."""
+    steps = {"n_warmup": 3, "n_steps": 0, "n_phase_steps": 40}
+    network = (_NETWORK[6], {**_NETWORK[7], "in": 256, "out": 4})
+    return contract_job([8, 8], network=network, delays=delays, **steps)
 
 
 def _agree(differences: Sequence[float]) -> bool:
