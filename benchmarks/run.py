@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-PARTS = ("startup", "solvers", "recovery", "stability", "rows", "campaign")
+PARTS = ("startup", "solvers", "recovery", "stability", "rows", "campaign", "adaptive")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -9,7 +9,7 @@ from paceline.measurement._noise import noise_floor
 from paceline.measurement._phase_runs import PhaseRun, load_phase_runs
 from paceline.measurement._progress import Progress
 from paceline.measurement._protocol import Measured, combine_lives, steady_steps
-from paceline.measurement._replay import Replay, replay
+from paceline.measurement._replay import Replay, replay, replay_all
 from paceline.measurement._rules import Limits, Protocol
 from paceline.measurement._study import Study
 from paceline.measurement._study_file import list_studies, load_study
@@ -36,5 +36,6 @@ __all__ = [
     "measure",
     "noise_floor",
     "replay",
+    "replay_all",
     "steady_steps",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +93,47 @@ def replay(
     ... # doctest: +SKIP
     True
     """
+    return replay_all(
+        dataset,
+        design,
+        n,
+        seeds,
+        estimators={"": estimator},
+        n_steps=n_steps,
+        overhead_s=overhead_s,
+    )[""]
+
+
+def replay_all(
+    dataset: Dataset,
+    design: str,
+    n: int,
+    seeds: Sequence[int] = tuple(range(10)),
+    *,
+    estimators: Mapping[str, Any],
+    n_steps: float = 10.0,
+    overhead_s: float = 0.04,
+) -> dict[str, Replay]:
+    """Do as `replay` for several estimators, given by name: the same trials are fitted by each."""
+    _check(dataset, design, n)
+    costs_s = overhead_s + n_steps * dataset.y.to_numpy()
+    errors: dict[str, list[float]] = {name: [] for name in estimators}
+    seconds = []
+    for seed in seeds:
+        fit_rows, test_rows = _split(len(dataset), seed)
+        chosen = fit_rows[:n]
+        if design == "adaptive":
+            chosen = _choose(dataset, fit_rows, n, n_steps, overhead_s)
+        for name, estimator in estimators.items():
+            errors[name].append(_error(dataset, chosen, test_rows, estimator))
+        seconds.append(float(costs_s[chosen].sum()))
+    return {
+        name: Replay(design=design, n_trials=n, errors=tuple(shares), seconds=tuple(seconds))
+        for name, shares in errors.items()
+    }
+
+
+def _check(dataset: Dataset, design: str, n: int) -> None:
     if design not in _DESIGNS:
         raise UnknownNameError("design", design, _DESIGNS)
     if n > (1 - _HELD_OUT_SHARE) * len(dataset):
@@ -100,16 +141,6 @@ def replay(
             f"`n` must be at most {1 - _HELD_OUT_SHARE:.0%} of the {len(dataset)} rows, "
             f"but got {n}."
         )
-    costs_s = overhead_s + n_steps * dataset.y.to_numpy()
-    errors, seconds = [], []
-    for seed in seeds:
-        fit_rows, test_rows = _split(len(dataset), seed)
-        chosen = fit_rows[:n]
-        if design == "adaptive":
-            chosen = _choose(dataset, fit_rows, n, n_steps, overhead_s)
-        errors.append(_error(dataset, chosen, test_rows, estimator))
-        seconds.append(float(costs_s[chosen].sum()))
-    return Replay(design=design, n_trials=n, errors=tuple(errors), seconds=tuple(seconds))
 
 
 def _split(n_rows: int, seed: int) -> tuple[Any, Any]:
