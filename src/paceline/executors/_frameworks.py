@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -132,10 +131,9 @@ class FrameworkExecutor(BaseExecutor):
 
     def warm(self) -> BaseExecutor:
         """Return an executor that forks its workers, where the framework can be forked."""
-        if not self._framework.forks or self._launch is not None or not hasattr(os, "fork"):
-            return self
+        can_fork = self._framework.forks and sys.platform == "linux"  # elsewhere it is not safe
         python = self.python
-        if python is None or python != sys.executable:
+        if not can_fork or self._launch is not None or python != sys.executable:
             return self
         other = copy(self)
         command = [python, str(_WORKERS / f"{self.name}_worker.py")]
