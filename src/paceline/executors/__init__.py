@@ -9,6 +9,7 @@ from paceline.executors._job import PHASES, Delay, Job, RunRecord, WorkerRecord
 from paceline.executors._json_steps import JsonLinesSteps
 from paceline.executors._pattern_steps import PatternSteps
 from paceline.executors._pool import WorkerPool
+from paceline.executors._script import ScriptExecutor
 from paceline.executors._simulated import SimulatedExecutor
 from paceline.executors._trace import HookSteps, trace
 from paceline.executors._watched import CommandLimits
@@ -28,6 +29,7 @@ __all__ = [
     "Pool",
     "PoolLimits",
     "RunRecord",
+    "ScriptExecutor",
     "SimulatedExecutor",
     "WorkerPool",
     "WorkerRecord",

@@ -52,6 +52,8 @@ class Job:
         Planted pauses.
     return_weights
         Whether all weights come back, for tests of small networks.
+    values
+        The trial, for executors that run a command line of the user's.
     """
 
     network: Sequence[Mapping[str, Any]] = ()
@@ -70,6 +72,7 @@ class Job:
     seed: int = 0
     delays: Sequence[Delay] = ()
     return_weights: bool = False
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def n_workers(self) -> int:

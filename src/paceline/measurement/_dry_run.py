@@ -13,7 +13,7 @@ from paceline.executors import BaseExecutor
 from paceline.measurement._campaign import Campaign
 from paceline.measurement._local import PoolKeeper, timed_run
 from paceline.measurement._measure import ready_executors
-from paceline.measurement._study import Study
+from paceline.measurement._study import DEVICES, Study
 
 _N_PROBES = 3  # per kind of pool
 
@@ -114,7 +114,8 @@ def _probe(
     keeper = PoolKeeper(executors)
     try:
         for assignment in campaign.peek(_N_PROBES):
-            pool = assignment.executor, assignment.n_workers
+            # a command is one worker, however many devices its trial has
+            pool = assignment.executor, int(assignment.values.get(DEVICES, 1))
             start = time.monotonic()
             keeper.prepare(assignment)
             starts_s.setdefault(pool, time.monotonic() - start)

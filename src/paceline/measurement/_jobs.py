@@ -11,7 +11,7 @@ from paceline.executors import Job
 from paceline.measurement._own_module import sample_of
 from paceline.measurement._plan import PlannedTrial
 from paceline.measurement._study import Study
-from paceline.workloads import ModuleWorkload, Workload, load_workload
+from paceline.workloads import ModuleWorkload, ScriptWorkload, Workload, load_workload
 
 # samples of an epoch of the real data, whether they or generated ones of their shape are used
 _N_SAMPLES = {"mnist": 60_000, "fashion-mnist": 60_000, "cifar10": 50_000, "adni": 431}
@@ -28,6 +28,8 @@ def load_workloads(study: Study) -> dict[str, Workload]:
     """
     if study.module:
         return {study.workloads[0]: _own_module(study)}
+    if study.executors == ("command",):
+        return {name: ScriptWorkload(name, study.space.parameters) for name in study.workloads}
     workloads = {name: load_workload(name) for name in study.workloads}
     first = {p.name: p.values[0] for p in study.sampled_space.parameters}
     for workload in workloads.values():
@@ -56,9 +58,24 @@ def build_job(study: Study, workload: Workload, trial: PlannedTrial) -> Job:
     """Return the job of a trial."""
     batches = share_batch(trial.values, trial.n_workers)
     keywords: dict[str, Any] = {**workload.job_keywords(trial.values), "device_batches": batches}
+    if trial.executor == "command":
+        # one command, however many workers it starts; nobody else needs the values
+        keywords |= {"device_batches": [sum(batches)], "values": script_values(trial.values)}
     if study.data:
         keywords["data"] = dict(study.data)
     return Job(**keywords, **_steps(study, batches), seed=study.random_state)
+
+
+def script_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what can stand in a command line: the trial, its devices and both batches."""
+    n_devices = int(values.get("n_devices", 1))
+    batches = share_batch(values, n_devices)
+    return {
+        "n_devices": n_devices,
+        "device_batch": max(batches),
+        "global_batch": sum(batches),
+        **values,
+    }
 
 
 def share_batch(values: Mapping[str, Any], n_workers: int) -> list[int]:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from paceline.dataset import Dataset, read_observations, read_store
 from paceline.errors import ExecutionError, InvalidInputError, UnknownNameError
-from paceline.executors import BaseExecutor, load_executor
+from paceline.executors import BaseExecutor, ScriptExecutor, load_executor
 from paceline.measurement._campaign import Campaign
+from paceline.measurement._jobs import script_values
 from paceline.measurement._local import run_local
 from paceline.measurement._progress import ProgressCallback
 from paceline.measurement._study import Study
@@ -82,7 +83,7 @@ def measure(
 def ready_executors(study: Study, given: Mapping[str, BaseExecutor]) -> dict[str, BaseExecutor]:
     """Return the executors of a study by name; one that is not ready is refused."""
     executors: dict[str, BaseExecutor] = {
-        name: given[name] if name in given else load_executor(name) for name in study.executors
+        name: given[name] if name in given else _executor(study, name) for name in study.executors
     }
     for name, executor in executors.items():
         problem = executor.readiness()
@@ -91,6 +92,22 @@ def ready_executors(study: Study, given: Mapping[str, BaseExecutor]) -> dict[str
                 f"The executor {name!r} must be ready, but it is not: {problem}"
             )
     return executors
+
+
+def _executor(study: Study, name: str) -> BaseExecutor:
+    """Return an executor with what the study's table ``options`` says of it."""
+    options = study.options.get(name, {})
+    if not isinstance(options, Mapping):
+        raise InvalidInputError(f"`options.{name}` must be a table, but got {options!r}.")
+    if name == "command":
+        script = ScriptExecutor(options)
+        space = study.sampled_space
+        script.check(script_values({p.name: p.values[0] for p in space.parameters}))
+        return script
+    for option in options:
+        if option != "python":
+            raise UnknownNameError(f"option of `{name}`", str(option), ("python",))
+    return load_executor(name, python=options.get("python"))
 
 
 def _dataset(path: str | Path) -> Dataset:

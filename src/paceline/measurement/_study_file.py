@@ -129,6 +129,9 @@ def _module(data: Mapping[str, Any], origin: str) -> dict[str, Any]:
 def _workloads(data: Mapping[str, Any], origin: str) -> Any:
     if data.get("module"):
         return (str(data["module"].get("name", "module")),)
+    executors = data.get("executor", data.get("executors"))
+    if executors in ("command", ["command"]) and not {"workload", "workloads"} & set(data):
+        return ("script",)  # a name for what only the script knows
     return _one_of(data, "workload", "workloads", origin)
 
 

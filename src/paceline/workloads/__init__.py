@@ -7,6 +7,7 @@ from paceline.workloads._layers import layer_table, totals
 from paceline.workloads._load import list_workloads, load_workload
 from paceline.workloads._module import LOSSES, ModuleWorkload
 from paceline.workloads._network import Layer, Network
+from paceline.workloads._own import ScriptWorkload
 from paceline.workloads._sampling import sample_buildable
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Layer",
     "ModuleWorkload",
     "Network",
+    "ScriptWorkload",
     "Workload",
     "layer_table",
     "list_workloads",

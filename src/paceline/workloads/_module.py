@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
+from paceline.errors import InvalidInputError, UnknownNameError
 from paceline.space import Parameter
-from paceline.workloads._base import TRAINING, TRAINING_DEFAULTS, Values, Workload
-from paceline.workloads._network import Network
-from paceline.workloads._values import RUN_NAMES
+from paceline.workloads._base import Values
+from paceline.workloads._own import OwnWorkload
 
 LOSSES = ("cross_entropy", "mse")
 
 
-class ModuleWorkload(Workload):
+class ModuleWorkload(OwnWorkload):
     """A network that a file of the user's builds.
 
     The file is read and never run here: workers run it. All intrinsic parameters but
@@ -49,39 +48,20 @@ class ModuleWorkload(Workload):
         sample: Mapping[str, Any],
         loss: str = "cross_entropy",
     ) -> None:
-        training = {parameter.name for parameter in TRAINING}
-        own = tuple(p for p in parameters if p.name not in {*training, *RUN_NAMES})
-        super().__init__(name, f"your own, {Path(file).name}", own, {})
-        self.defaults = {**{p.name: p.values[0] for p in own}, **TRAINING_DEFAULTS}
+        super().__init__(name, f"your own, {Path(file).name}", parameters)
         self.file, self.sample, self.loss = Path(file), dict(sample), loss
-        self._keywords = tuple(p.name for p in own)
-        check_call(self.file, name, self._keywords)
-
-    def complete(self, values: Values | None = None) -> dict[str, Any]:
-        """Return a value for every parameter; numbers are taken as they are."""
-        known = {parameter.name for parameter in self.parameters}
-        for name in values or {}:
-            if name not in known and name not in RUN_NAMES:
-                raise UnknownNameError("parameter", str(name), sorted(known))
-        return self.defaults | {n: v for n, v in (values or {}).items() if n in known}
-
-    def infeasible(self, values: Values | None = None) -> str:
-        """Return nothing: only a worker can tell whether these values can be built."""
-        return ""
+        check_call(self.file, name, self.own_names)
 
     def job_keywords(self, values: Values | None = None) -> dict[str, Any]:
         """Return `module`, `sample`, `loss` and `optimizer` of a job."""
         given = self.complete(values)
-        arguments = {name: given[name] for name in self._keywords}
+        arguments = {name: given[name] for name in self.own_names}
         return {
             "module": {"file": str(self.file), "name": self.name, "arguments": arguments},
             "sample": self.sample,
             "loss": self.loss,
             "optimizer": self.optimizer(values),
         }
-
-    def _network(self, values: dict[str, Any]) -> Network:
-        raise InfeasibleError(f"{self.name} is a module of your own: its layers are not known.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
