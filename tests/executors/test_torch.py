@@ -211,3 +211,20 @@ def test_an_interpreter_that_is_none_is_said() -> None:
     assert "'/no/python' is not" in executor.readiness()
     with pytest.raises(ValueError, match="'/no/python' is not"):
         executor.open(1)
+
+
+def test_forked_workers_train_as_started_ones_and_leave_nothing() -> None:
+    executor, job = load_executor("torch"), contract_job([4, 4], n_steps=3, return_weights=True)
+    warm = executor.warm()
+    try:
+        with warm.open(2) as forked:
+            found, pids = forked.run(job, 60.0), forked.pids
+        with executor.open(2) as started:
+            expected = started.run(job, 60.0)
+    finally:
+        warm.close()
+    for ours, theirs in zip(found.workers, expected.workers, strict=True):
+        assert ours.losses == pytest.approx(theirs.losses, rel=1e-6)
+        assert ours.weights == pytest.approx(theirs.weights, abs=1e-6)
+        assert len(ours.warmup_s) == job.n_warmup and min(ours.warmup_s) > 0
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
