@@ -11,7 +11,9 @@ import importlib
 import os
 import random
 import struct
+import zlib
 from array import array
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +93,11 @@ def _make(sample: dict[str, Any], data: dict[str, Any], seed: int) -> Samples:
     if kind not in readers:
         known = ", ".join(["generated", *sorted(readers)])
         raise RefusedError(f"`data.kind` must be one of {known}, but got {kind!r}.")
-    samples = readers[kind](Path(data["folder"]))
+    folder = data.get("folder")
+    if not isinstance(folder, str):
+        raise RefusedError(f"`data.folder` must be a folder, but got {folder!r}.")
+    samples = _sound(readers[kind], Path(folder))
+    _check_labels(samples, sample, folder)
     if _size(samples.shape) != _size(sample["shape"]):
         raise RefusedError(
             f"`sample.shape` must be {samples.shape} as in {data['folder']}, "
@@ -99,6 +105,23 @@ def _make(sample: dict[str, Any], data: dict[str, Any], seed: int) -> Samples:
         )
     samples.shape = list(sample["shape"])
     return samples
+
+
+def _sound(read: Callable[[Path], Samples], folder: Path) -> Samples:
+    try:
+        return read(folder)
+    except (OSError, EOFError, struct.error, zlib.error) as error:
+        raise RefusedError(f"Files in {folder} must be sound, but one is not: {error}.") from error
+
+
+def _check_labels(samples: Samples, sample: dict[str, Any], folder: str) -> None:
+    if not samples.n_samples:
+        raise RefusedError(f"{folder} must hold at least one sample, but is empty.")
+    n_classes, largest = sample.get("n_classes"), max(samples.labels(0, samples.n_samples))
+    if n_classes and largest >= n_classes:
+        raise RefusedError(
+            f"Labels in {folder} must be below `n_classes` = {n_classes}, but one is {largest}."
+        )
 
 
 def _size(shape: list[int]) -> int:
@@ -183,17 +206,29 @@ def _idx(folder: Path) -> Samples:
     images = _found(folder, "train-images-idx3-ubyte", "train-images-idx3-ubyte.gz")
     labels = _found(folder, "train-labels-idx1-ubyte", "train-labels-idx1-ubyte.gz")
     with _opened(images) as handle:
-        magic, n, height, width = struct.unpack(">IIII", handle.read(16))
+        magic, n, height, width = _header(handle, ">IIII", images)
         if magic != 2051:
             raise RefusedError(f"{images} must be an IDX file of images, but is not.")
         packed = handle.read() if images.suffix == ".gz" else None
     with _opened(labels) as handle:
-        classes = array("q", list(handle.read()[8:]))
+        if _header(handle, ">II", labels)[0] != 2049:
+            raise RefusedError(f"{labels} must be an IDX file of labels, but is not.")
+        classes = array("q", list(handle.read()))
     if len(classes) != n:
         raise RefusedError(f"{labels} must hold {n} labels, but has {len(classes)}.")
     size = height * width
+    n_bytes = images.stat().st_size - 16 if packed is None else len(packed)
+    if n_bytes != n * size:
+        raise RefusedError(f"{images} must hold {n * size} bytes of pixels, but has {n_bytes}.")
     inputs = _Memory(packed, size) if packed is not None else _Files([images], 16, size, 0)
     return Samples(inputs, classes, [1, height, width], "B")
+
+
+def _header(handle: Any, form: str, path: Path) -> tuple[Any, ...]:
+    content = handle.read(struct.calcsize(form))
+    if len(content) < struct.calcsize(form):
+        raise RefusedError(f"{path} must be an IDX file, but it is shorter than its header.")
+    return struct.unpack(form, content)
 
 
 def _opened(path: Path) -> Any:
@@ -205,7 +240,12 @@ def _cifar10(folder: Path) -> Samples:
     paths = [_found(folder, f"data_batch_{i}.bin") for i in range(1, 6)]
     labels = array("q")
     for path in paths:
-        labels.extend(path.read_bytes()[::3073])
+        content = path.read_bytes()
+        if not content or len(content) % 3073:
+            raise RefusedError(
+                f"{path} must hold records of 3073 bytes, but has {len(content)} bytes."
+            )
+        labels.extend(content[::3073])
     return Samples(_Files(paths, 0, 3073, 1), labels, [3, 32, 32], "B")
 
 
@@ -237,5 +277,22 @@ def _nifti(folder: Path) -> Samples:
         raise RefusedError(f"{folder} must hold one folder of .nii files per class, but does not.")
     classes = sorted({p.parent.name for p in paths})
     labels = array("q", [classes.index(p.parent.name) for p in paths])
-    volumes = _Volumes(paths)
-    return Samples(volumes, labels, [1, *volumes.volume(0).shape], "f")
+    shape = _volume_shape(paths[0])
+    for path in paths:
+        if _volume_shape(path) != shape:
+            raise RefusedError(
+                f"All volumes must have the shape {list(shape)} of {paths[0]}, but {path} has "
+                f"{list(_volume_shape(path))}."
+            )
+    return Samples(_Volumes(paths), labels, [1, *shape], "f")
+
+
+def _volume_shape(path: Path) -> tuple[int, ...]:
+    """Return the shape that a volume's header says; its values are not read."""
+    try:
+        shape: tuple[int, ...] = importlib.import_module("nibabel").load(str(path)).shape
+    except Exception as error:  # nibabel has many, and not all are its own
+        raise RefusedError(f"{path} must be a NIfTI volume, but is not: {error}.") from error
+    if len(shape) != 3:
+        raise RefusedError(f"{path} must be a volume of 3 axes, but has {len(shape)}.")
+    return shape
