@@ -191,13 +191,13 @@ def test_a_table_of_any_text_suffix_is_read(tmp_path: Path, dataset: Dataset) ->
 
 
 def test_options_override_what_a_store_says(store: Path, rich: Dataset) -> None:
-    dataset = load_dataset(store, group="model", time_per="epoch")
+    dataset = load_dataset(store, group="model", batch="global_batch")
     assert dataset.intrinsic == ["filters", "torch"]
     assert dataset.kinds["torch"] == "categorical"
-    assert dataset.basis == TimeBasis(time_per="epoch", batch="device_batch")
+    assert dataset.basis == TimeBasis(time_per="step", batch="global_batch")
     assert dataset.times_s == rich.times_s
     assert dataset.provenance == rich.provenance
-    assert "Given options take the place of what the file says: time_per, group." in dataset.notes
+    assert "Given options take the place of what the file says: batch, group." in dataset.notes
 
 
 def test_a_role_option_moves_columns(store: Path) -> None:

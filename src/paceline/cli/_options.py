@@ -36,7 +36,11 @@ def data_options(*, grouped: bool = True) -> Callable[[Command], Command]:
         click.option(
             "--throughput", metavar="COL", help="Samples per --time-unit; time = batch / it."
         ),
-        click.option("--time-per", type=click.Choice(["step", "epoch", "sample"])),
+        click.option(
+            "--time-per",
+            type=click.Choice(["step", "epoch", "sample"]),
+            help="What the time is of; of a .db whose time is per step: convert it.",
+        ),
     ]
     if grouped:
         options.append(

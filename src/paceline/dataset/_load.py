@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from paceline.dataset._csv import read_csv
 from paceline.dataset._dataset import Dataset
+from paceline.dataset._epochs import convert_time
 from paceline.dataset._export import join_table, read_parquet, rebuild_fields
 from paceline.dataset._frame import note_repeats, read_frame
 from paceline.dataset._options import ReadKeywords, ReadOptions
@@ -27,7 +28,8 @@ def load_dataset(path: str | Path, **keywords: Unpack[ReadKeywords]) -> Dataset:
         A store (``.db``), a table (``.csv``) or a Parquet file (``.parquet``).
     **keywords
         As in `Dataset.from_frame`. A store, and a Parquet file of ours, know their roles;
-        options override them, with a note.
+        options override them, with a note; `time_per` converts the time of a step to that
+        of an epoch, ceil(n_samples / global_batch) steps, or of a sample.
 
     Raises
     ------
@@ -82,6 +84,13 @@ def _drop_constant(dataset: Dataset) -> Dataset:
 def _override(dataset: Dataset, options: ReadOptions) -> Dataset:
     """Read the rows again with the options given, the others as the file has them."""
     given = _given(options)
+    time_per = options.time_per
+    if time_per is not None and not {"time", "throughput"} & set(given):
+        if dataset.basis.time_per == time_per:
+            del given["time_per"]
+        elif dataset.basis.time_per is not None:
+            dataset = convert_time(dataset, time_per)
+            del given["time_per"]
     if not given:
         return replace(dataset, notes=(*dataset.notes, *note_repeats(dataset.X)))
     merged = ReadOptions(**_merged_keywords(dataset, options, given))

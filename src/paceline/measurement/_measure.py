@@ -63,7 +63,8 @@ def measure(
     Notes
     -----
     The time is that of a step: the median over the steady steps of all lives. The columns
-    `n_samples` and `global_batch` give the time of an epoch, n_samples / global_batch steps;
+    `n_samples` and `global_batch` give the time of an epoch, ceil(n_samples / global_batch)
+    steps (``paceline fit --time-per epoch``);
     `minimum_s` is the shortest steady step. The provenance of an observation holds every raw
     time, the phases of every worker and the state of the machine, life by life.
     """
