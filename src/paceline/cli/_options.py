@@ -22,7 +22,14 @@ class Names(click.ParamType[list[str]]):
         """Split the names."""
         if isinstance(value, list):
             return value
-        return [name.strip() for name in str(value).split(",") if name.strip()]
+        names = [name.strip() for name in str(value).split(",") if name.strip()]
+        if not names:
+            option = param.opts[0] if param is not None else "The list"
+            raise InvalidInputError(
+                f"{option} must name at least one column, but got {value!r}. Name one, or leave "
+                "the option out."
+            )
+        return names
 
 
 def data_options(*, grouped: bool = True) -> Callable[[Command], Command]:

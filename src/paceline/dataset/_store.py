@@ -176,18 +176,31 @@ def _check_agreement(
     given: Sequence[dict[str, Any]],
     dataset: Dataset,
 ) -> None:
-    mine, theirs = (
-        sorted((p["name"], p["role"], p["kind"]) for p in side) for side in (given, stored)
-    )
-    if mine != theirs:
+    differences = _differences(stored, given)
+    if differences:
         raise InvalidInputError(
-            f"Rows to append must have the parameters of the store, {theirs}, but got {mine}."
+            "Rows to append must have the parameters of the store, but "
+            f"{'; '.join(differences)}. Name the roles as the store has them, or write a new file."
         )
     if dataset.basis.to_dict() != meta["basis"]:
         raise InvalidInputError(
             "Rows to append must have the time basis of the store, "
             f"{TimeBasis.from_dict(meta['basis'])}, but got {dataset.basis}."
         )
+
+
+def _differences(stored: Sequence[dict[str, Any]], given: Sequence[dict[str, Any]]) -> list[str]:
+    """Return in words how the parameters of rows differ from those of a store."""
+    theirs, mine = (
+        {p["name"]: f"{p['role']} {p['kind']}" for p in side} for side in (stored, given)
+    )
+    found = [f"`{name}` ({what}) is missing" for name, what in theirs.items() if name not in mine]
+    for name, what in mine.items():
+        if name not in theirs:
+            found.append(f"`{name}` ({what}) is not in the store")
+        elif theirs[name] != what:
+            found.append(f"`{name}` is {what}, in the store {theirs[name]}")
+    return found
 
 
 def _insert(connection: sqlite3.Connection, dataset: Dataset) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from paceline.dataset import open_store, read_meta
+from paceline.errors import InvalidInputError
 from paceline.executors import BaseExecutor
 from paceline.measurement._campaign import Campaign
 from paceline.measurement._local import PoolKeeper, timed_run
@@ -78,10 +80,19 @@ def dry_run(
     ready = ready_executors(study, executors or {})
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "probe.db"
-        if path is not None and Path(path).exists():
+        # a campaign killed in its first moment leaves an empty file
+        if path is not None and Path(path).exists() and Path(path).stat().st_size:
             _copy_store(Path(path), copy)
-        with Campaign(study, copy) as campaign:
+        with _opened(study, copy, path) as campaign:
             return _estimate(campaign, ready)
+
+
+def _opened(study: Study, copy: Path, path: str | Path | None) -> Campaign:
+    """Open the copy of a store; what is wrong with it is said of the store itself."""
+    try:
+        return Campaign(study, copy)
+    except InvalidInputError as error:
+        raise InvalidInputError(str(error).replace(str(copy), str(path))) from error
 
 
 def _estimate(campaign: Campaign, executors: Mapping[str, BaseExecutor]) -> DryRun:
@@ -129,6 +140,8 @@ def _copy_store(path: Path, copy: Path) -> None:
     import sqlite3
     from contextlib import closing
 
+    with open_store(path) as connection:
+        read_meta(connection, path)  # refuses what is not ours
     address = f"{path.resolve().as_uri()}?mode=ro"
     with (
         closing(sqlite3.connect(address, uri=True)) as source,
