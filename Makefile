@@ -14,7 +14,8 @@ test: .venv/.dev
 
 # the four frameworks that live in environments of their own; installs what is missing
 test-executors: .venv/.dev
-	for name in tensorflow jax mxnet chainer; do $(BIN)/paceline executors install $$name; done
+	for name in tensorflow jax mxnet chainer; do \
+	  $(BIN)/paceline executors install $$name || exit 1; done
 	$(BIN)/python -m pytest tests/executors/test_frameworks.py
 
 check: .venv/.dev
