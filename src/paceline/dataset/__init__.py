@@ -8,7 +8,7 @@ from paceline.dataset._csv import read_csv, read_table
 from paceline.dataset._dataset import Dataset
 from paceline.dataset._files import write_text
 from paceline.dataset._load import load_dataset
-from paceline.dataset._names import counts_all_devices
+from paceline.dataset._names import counts_all_devices, counts_what
 from paceline.dataset._observation import Observation
 from paceline.dataset._schema import (
     create_tables,
@@ -27,6 +27,7 @@ __all__ = [
     "Observation",
     "TimeBasis",
     "counts_all_devices",
+    "counts_what",
     "create_tables",
     "insert_observations",
     "level_name",

@@ -2,6 +2,7 @@
 
 from paceline.estimators._black_boxes import BlackBoxRegressor
 from paceline.estimators._comparison import Comparison, ComparisonRow, compare
+from paceline.estimators._corrected import CorrectedRegressor
 from paceline.estimators._epoch_regression import EpochRegression, fit_epoch_regression
 from paceline.estimators._expression import GenericExpression, Term
 from paceline.estimators._fit import FORMS, fit
@@ -27,6 +28,13 @@ from paceline.estimators._phase_study import (
     regression_3_5,
 )
 from paceline.estimators._phases import PhaseTable, layer_coverage
+from paceline.estimators._posynomial import (
+    Front,
+    FrontMember,
+    PosynomialExpression,
+    PosynomialRegressor,
+    PosynomialTerm,
+)
 from paceline.estimators._power_law import PowerLawRegressor
 from paceline.estimators._problem import Penalty, Problem
 from paceline.estimators._result import FitResult
@@ -68,8 +76,11 @@ __all__ = [
     "BlackBoxRegressor",
     "Comparison",
     "ComparisonRow",
+    "CorrectedRegressor",
     "EpochRegression",
     "FitResult",
+    "Front",
+    "FrontMember",
     "GenericExpression",
     "GenericRegressor",
     "MeasuredRange",
@@ -77,6 +88,9 @@ __all__ = [
     "Penalty",
     "PhaseStudy",
     "PhaseTable",
+    "PosynomialExpression",
+    "PosynomialRegressor",
+    "PosynomialTerm",
     "PowerLawRegressor",
     "Problem",
     "Progress",

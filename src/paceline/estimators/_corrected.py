@@ -1,0 +1,167 @@
+"""`CorrectedRegressor`: a formula, and what smooth black boxes add to it within its range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from paceline.estimators._base import BaseTimeRegressor
+from paceline.estimators._columns import Array
+from paceline.estimators._correction import (
+    MEMBERS,
+    Blend,
+    Reach,
+    Residuals,
+    fit_member,
+    learn,
+    places_of,
+    stack_weights,
+)
+from paceline.estimators._folds import Fold
+from paceline.estimators._posynomial import PosynomialRegressor
+from paceline.estimators._posynomial._front import path_logs
+from paceline.estimators._posynomial._regressor import choice_folds, labels_of
+from paceline.estimators._posynomial._simplify import express
+from paceline.estimators._posynomial._solve import grow_path
+from paceline.estimators._threads import one_thread
+
+MIN_ROWS = 40  # fewer cannot tell a correction from noise
+
+
+class CorrectedRegressor(BaseTimeRegressor):
+    """Fit a posynomial, and corrections to its logarithm that fade outside the measured range.
+
+    Corrections are learnt on the residuals of a power law: a Gaussian process and support vector
+    machines. Held-out errors decide how much each counts beside the posynomial.
+
+    Parameters
+    ----------
+    extrinsic
+        Columns (names or positions) that scale the run.
+    categorical
+        Columns of numbers that are labels; text columns are categorical anyway.
+    n_terms
+        Number of terms of the posynomial; None chooses.
+    random_state
+        Seed.
+
+    Attributes
+    ----------
+    expression_
+        The posynomial, which is the whole prediction far from what was measured.
+    blend_
+        The corrections with their weights.
+    formula_share_
+        Weight of the posynomial within the measured range, from 0 to 1.
+    held_out_
+        Prediction of every fitted row, in seconds, by fits without it; NaN where none was.
+
+    Examples
+    --------
+    >>> X = pd.DataFrame({"layers": np.tile([1.0, 2, 4, 8], 12), "batch": np.arange(1.0, 49)})
+    >>> model = CorrectedRegressor().fit(X, 0.01 * X["layers"] * X["batch"] + 0.5)
+    >>> round(float(model.predict(X[:1])[0]), 2)
+    0.51
+    """
+
+    def __init__(
+        self,
+        extrinsic: Sequence[Any] | None = None,
+        categorical: Sequence[Any] | None = None,
+        n_terms: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.extrinsic = extrinsic
+        self.categorical = categorical
+        self.n_terms = n_terms
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit formula and corrections to measured times `y` in seconds.
+
+        Rows of one label in `groups` are held out together; None: equal rows.
+        """
+        frame, times, weights = self._read_fit(X, y, sample_weight)
+        labels = labels_of(frame, groups)
+        self.posynomial_ = PosynomialRegressor(
+            self.extrinsic, self.categorical, self.n_terms, random_state=self.random_state
+        ).fit(frame, times, weights, groups=labels)
+        self.expression_ = self.posynomial_.expression_
+        self.front_ = self.posynomial_.front_
+        self.held_out_ = self.posynomial_.held_out_
+        kept = np.arange(len(times)) if weights is None else np.flatnonzero(weights > 0)
+        self._correct(frame.iloc[kept], times[kept], labels[kept], kept)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the time in seconds of every row of `X`."""
+        frame = self._read_predict(X)
+        formula = self.expression_.evaluate(frame)
+        return formula if self.blend_ is None else self.blend_.apply(formula, frame)
+
+    @property
+    def formula_share_(self) -> float:
+        """Weight of the formula within the measured range."""
+        return 1.0 if self.blend_ is None else self.blend_.formula_share
+
+    def _correct(self, frame: pd.DataFrame, times: Array, labels: Any, kept: Any) -> None:
+        self.blend_: Blend | None = None
+        seed = self.random_state
+        rows, folds = choice_folds(labels, seed)
+        if len(times) < MIN_ROWS or not folds:
+            return
+        with one_thread():
+            makings = _Makings(self.posynomial_, frame.iloc[rows], times[rows], seed)
+            logs = makings.held_out(folds)
+            weights = stack_weights(logs, makings.target)
+            used = {n: float(w) for n, w in zip(MEMBERS, weights[1:], strict=True) if w > 0}
+            if used:
+                self.blend_ = makings.blend(used)
+        self.held_out_ = np.full_like(self.held_out_, np.nan)
+        self.held_out_[kept[rows]] = np.exp(weights @ logs)
+
+
+class _Makings:
+    """What the corrections are made of: places, and the residuals of a power law."""
+
+    def __init__(
+        self, posynomial: PosynomialRegressor, frame: pd.DataFrame, times: Array, seed: int
+    ) -> None:
+        self.layout, self.seed, self.target = posynomial.layout_, seed, np.log(times)
+        candidates = posynomial.candidates_
+        one = next(i for i, m in enumerate(candidates.members) if m.n_terms == 1)
+        self.formula_logs = candidates.held_out_logs(posynomial.front_.chosen)
+        self.problem = candidates.problem_of(candidates.setting(one))
+        self.baseline = express(candidates.solution(one), self.layout)
+        places = places_of(self.layout, frame)
+        logs = np.log(self.baseline.evaluate(frame))
+        self.residuals = Residuals(places=places, values=self.target - logs)
+        self.process = learn(self.residuals, seed)
+
+    def held_out(self, folds: Sequence[Fold]) -> Array:
+        """Return held-out log predictions: of the formula, then of every member."""
+        logs = np.empty((1 + len(MEMBERS), len(self.target)))
+        logs[0] = self.formula_logs
+        for train, test in folds:
+            (power_law,) = grow_path(self.problem.take(train), 1, self.seed)
+            base = path_logs(self.problem, [power_law])[0]
+            residuals = Residuals(places=self.residuals.places, values=self.target - base)
+            for i, name in enumerate(MEMBERS, 1):
+                member = fit_member(name, residuals.take(train), self.process, self.seed)
+                logs[i, test] = base[test] + member.evaluate(residuals.places.take(test))
+        return logs
+
+    def blend(self, weights: dict[str, float]) -> Blend:
+        """Return the corrections that count, fitted to all rows."""
+        return Blend(
+            layout=self.layout,
+            reach=Reach.of(self.residuals.places),
+            baseline=self.baseline,
+            members={
+                name: fit_member(name, self.residuals, self.process, self.seed) for name in weights
+            },
+            weights=weights,
+        )

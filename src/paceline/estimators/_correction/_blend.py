@@ -1,0 +1,133 @@
+"""A formula and its corrections in one prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from paceline.errors import InvalidInputError
+from paceline.estimators._columns import Array
+from paceline.estimators._correction._kernel import KernelSum, Places, places_of
+from paceline.estimators._posynomial._expression import PosynomialExpression
+from paceline.estimators._posynomial._rows import Layout
+
+_MAX_LOG = 690.0
+_LEAST_SPAN = np.log(2.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far the measured rows reach, in centred logarithms."""
+
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, places: Places) -> Reach:
+        """Return the reach of measured rows."""
+        return cls(low=places.logs.min(axis=0), high=places.logs.max(axis=0))
+
+    def fade(self, places: Places) -> Array:
+        """Return 1 inside, and ``exp(-d^2)`` at a distance d outside.
+
+        One span of a parameter's logarithms is a distance of 1, and so is an unseen level.
+        """
+        span = np.maximum(self.high - self.low, _LEAST_SPAN)
+        out = np.maximum(self.low - places.logs, places.logs - self.high) / span
+        distance = np.sqrt(
+            (np.maximum(out, 0.0) ** 2).sum(axis=1) + (places.codes < 0).sum(axis=1)
+        )
+        return np.asarray(np.exp(-(distance**2)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blend:
+    """Corrections of a power law, weighted beside a formula.
+
+    Parameters
+    ----------
+    layout
+        How rows become places.
+    reach
+        The measured range, outside of which the corrections fade.
+    baseline
+        The power law whose residuals the members correct.
+    members
+        The corrections by name.
+    weights
+        Of every member; what is missing to 1 is the formula's.
+    """
+
+    layout: Layout
+    reach: Reach
+    baseline: PosynomialExpression
+    members: Mapping[str, KernelSum]
+    weights: Mapping[str, float]
+
+    @property
+    def formula_share(self) -> float:
+        """Weight of the formula inside the measured range."""
+        return 1.0 - sum(self.weights.values())
+
+    def apply(self, formula_s: Array, X: pd.DataFrame) -> Array:
+        """Return the corrected times of rows with the formula's times."""
+        places = places_of(self.layout, X)
+        formula = np.log(np.maximum(formula_s, np.finfo(float).tiny))
+        base = np.log(np.maximum(self.baseline.evaluate(X), np.finfo(float).tiny))
+        change = np.zeros(len(X))
+        for name, weight in self.weights.items():
+            change += weight * (base + self.members[name].evaluate(places) - formula)
+        logs = formula + self.reach.fade(places) * change
+        return np.asarray(np.exp(np.clip(logs, -_MAX_LOG, _MAX_LOG)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the blend as plain data."""
+        return {
+            "layout": {
+                "stand_ins": dict(self.layout.stand_ins),
+                "zeros": list(self.layout.zeros),
+                "levels": {n: list(known) for n, known in self.layout.levels.items()},
+            },
+            "reach": {"low": self.reach.low.tolist(), "high": self.reach.high.tolist()},
+            "baseline": self.baseline.to_dict(),
+            "members": {name: member.to_dict() for name, member in self.members.items()},
+            "weights": dict(self.weights),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Blend:
+        """Return the blend that `to_dict` wrote, checked."""
+        layout = Layout(
+            stand_ins={str(n): float(v) for n, v in data["layout"]["stand_ins"].items()},
+            zeros=tuple(map(str, data["layout"]["zeros"])),
+            levels={str(n): tuple(map(str, k)) for n, k in data["layout"]["levels"].items()},
+            devices=(),
+        )
+        blend = cls(
+            layout=layout,
+            reach=Reach(
+                low=np.asarray(data["reach"]["low"], dtype=float),
+                high=np.asarray(data["reach"]["high"], dtype=float),
+            ),
+            baseline=PosynomialExpression.from_dict(data["baseline"]),
+            members={str(n): KernelSum.from_dict(m) for n, m in data["members"].items()},
+            weights={str(n): float(w) for n, w in data["weights"].items()},
+        )
+        blend.check()
+        return blend
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together."""
+        n_numbers = len(self.layout.stand_ins)
+        n_levels = len(self.layout.zeros) + len(self.layout.levels)
+        shapes = [(m.places.logs.shape[1], m.places.codes.shape[1]) for m in self.members.values()]
+        if any(shape != (n_numbers, n_levels) for shape in shapes):
+            raise InvalidInputError("corrections must have one place per parameter.")
+        if self.reach.low.shape != (n_numbers,) or self.reach.high.shape != (n_numbers,):
+            raise InvalidInputError("the reach must name every numeric parameter.")
+        if set(self.members) != set(self.weights) or not 0 <= self.formula_share <= 1 + 1e-9:
+            raise InvalidInputError("weights must be those of the members and at most 1.")

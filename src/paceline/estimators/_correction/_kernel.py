@@ -1,0 +1,172 @@
+"""Kernels over places: logarithms of numbers, and levels that are equal or not.
+
+A sum of kernels around measured rows is all that a correction needs, whether a Gaussian process
+or a support vector machine found its weights: it is saved as arrays and evaluated with NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from paceline.errors import InvalidInputError
+from paceline.estimators._columns import Array, Index
+from paceline.estimators._posynomial._rows import Layout
+
+SHAPES = ("matern", "gauss")
+_MAX_CELLS = 4_000_000  # of a table of distances that is held at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where rows lie: logarithms of their numbers and codes of their levels."""
+
+    logs: Array
+    codes: Index
+
+    def __len__(self) -> int:
+        return len(self.logs)
+
+    def take(self, rows: Any) -> Places:
+        """Return the given rows."""
+        return Places(logs=self.logs[rows], codes=self.codes[rows])
+
+
+def places_of(layout: Layout, X: Any) -> Places:
+    """Return where the rows of `X` lie; an unseen level is at -1, equal to none."""
+    rows = layout.encode(X)
+    zeros = [rows.marks[:, i].astype(np.intp) for i in range(len(layout.zeros))]
+    codes = [
+        np.where(rows.marks[:, c].any(axis=1), rows.marks[:, c].argmax(axis=1), -1)
+        for _, c in layout.groups
+    ]
+    empty = np.empty((len(rows), 0), dtype=np.intp)
+    return Places(logs=rows.logs, codes=np.column_stack([empty, *zeros, *codes]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """How alike the times at two places are.
+
+    Parameters
+    ----------
+    shape
+        ``"matern"`` (5/2: rough as measurements are) or ``"gauss"``.
+    scales
+        For every logarithm, one over its squared length.
+    levels
+        For every categorical parameter, the logarithm of what different levels keep in common.
+    """
+
+    shape: str
+    scales: Array
+    levels: Array
+
+    def between(self, a: Places, b: Places) -> Array:
+        """Return the kernel of every pair, 1 at equal places."""
+        return shape_of(self.shape, self._squares(a.logs, b.logs)) * self._alike(a, b)
+
+    def _squares(self, a: Array, b: Array) -> Array:
+        root = np.sqrt(self.scales)
+        a, b = a * root, b * root
+        squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * a @ b.T
+        return np.maximum(squares, 0.0)
+
+    def _alike(self, a: Places, b: Places) -> Array:
+        total = np.zeros((len(a), len(b)))
+        for i, strength in enumerate(self.levels):
+            differ = (a.codes[:, i][:, None] != b.codes[:, i]) | (a.codes[:, i] < 0)[:, None]
+            total += strength * differ
+        return np.exp(-total)
+
+
+def shape_of(shape: str, squares: Array) -> Array:
+    """Return the kernel of squared distances."""
+    if shape == "gauss":
+        return np.exp(-squares)
+    r = np.sqrt(5.0 * squares)
+    return (1.0 + r + r * r / 3.0) * np.exp(-r)
+
+
+def slope_of(shape: str, squares: Array) -> Array:
+    """Return minus the derivative of `shape_of` by the squared distance."""
+    if shape == "gauss":
+        return np.exp(-squares)
+    r = np.sqrt(5.0 * squares)
+    return (5.0 / 6.0) * (1.0 + r) * np.exp(-r)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSum:
+    """``offset + sum_i sum_j weight_ij * kernel_j(x, place_i)``."""
+
+    places: Places
+    kernels: tuple[Kernel, ...]
+    weights: Array  # (kernels, places)
+    offset: float = 0.0
+
+    def evaluate(self, places: Places) -> Array:
+        """Return the sum at every place."""
+        step = max(1, _MAX_CELLS // max(len(self.places), 1))
+        parts = [
+            self._evaluate(places.take(slice(i, i + step))) for i in range(0, len(places), step)
+        ]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _evaluate(self, places: Places) -> Array:
+        total = np.full(len(places), self.offset)
+        for kernel, weights in zip(self.kernels, self.weights, strict=True):
+            total += kernel.between(places, self.places) @ weights
+        return total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sum as plain data."""
+        return {
+            "logs": self.places.logs.tolist(),
+            "codes": self.places.codes.tolist(),
+            "kernels": [
+                {"shape": k.shape, "scales": k.scales.tolist(), "levels": k.levels.tolist()}
+                for k in self.kernels
+            ],
+            "weights": self.weights.tolist(),
+            "offset": self.offset,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> KernelSum:
+        """Return the sum that `to_dict` wrote, with every shape checked."""
+        n_rows = len(data["codes"])
+        kernels = tuple(_read_kernel(kernel) for kernel in data["kernels"])
+        logs, codes = _table(data["logs"], n_rows), _table(data["codes"], n_rows).astype(np.intp)
+        weights = _table(data["weights"], len(kernels))
+        if weights.shape != (len(kernels), n_rows):
+            raise InvalidInputError("a correction must have one weight per kernel and place.")
+        for kernel in kernels:
+            if len(kernel.scales) != logs.shape[1] or len(kernel.levels) != codes.shape[1]:
+                raise InvalidInputError("a kernel must have one scale per parameter.")
+        return cls(
+            places=Places(logs=logs, codes=codes),
+            kernels=kernels,
+            weights=weights,
+            offset=float(data["offset"]),
+        )
+
+
+def _read_kernel(data: Mapping[str, Any]) -> Kernel:
+    if data["shape"] not in SHAPES:
+        raise InvalidInputError(f"a kernel must be one of {', '.join(SHAPES)}.")
+    return Kernel(
+        shape=str(data["shape"]),
+        scales=np.abs(np.asarray(data["scales"], dtype=float)),
+        levels=np.abs(np.asarray(data["levels"], dtype=float)),
+    )
+
+
+def _table(rows: Sequence[Sequence[float]], n_rows: int) -> Array:
+    table = np.asarray(rows, dtype=float).reshape(n_rows, -1)
+    if not np.isfinite(table).all():
+        raise InvalidInputError("all numbers of a correction must be finite.")
+    return table

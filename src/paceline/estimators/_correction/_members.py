@@ -1,0 +1,84 @@
+"""Who corrects the residuals of an expression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from paceline.estimators._columns import Array
+from paceline.estimators._correction._gaussian import (
+    MAX_ROWS,
+    Process,
+    learn_process,
+)
+from paceline.estimators._correction._kernel import Kernel, KernelSum, Places
+
+MEMBERS = ("process", "support 10", "support 100")
+
+_EPSILON = 0.05
+_MAX_SUPPORT_ROWS = 3_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residuals:
+    """Places with what an expression leaves unexplained there, in logarithms."""
+
+    places: Places
+    values: Array
+
+    def take(self, rows: Any) -> Residuals:
+        """Return the given rows."""
+        return Residuals(places=self.places.take(rows), values=self.values[rows])
+
+    def some(self, n_rows: int, random_state: int) -> Residuals:
+        """Return at most `n_rows` rows, drawn at random."""
+        if len(self.values) <= n_rows:
+            return self
+        rng = np.random.default_rng(random_state)
+        return self.take(np.sort(rng.choice(len(self.values), n_rows, replace=False)))
+
+
+def learn(residuals: Residuals, random_state: int) -> Process:
+    """Return what all fits of the process share: its lengths and its noise."""
+    some = residuals.some(MAX_ROWS, random_state)
+    return learn_process(some.places, some.values, random_state)
+
+
+def fit_member(name: str, residuals: Residuals, process: Process, random_state: int) -> KernelSum:
+    """Return the correction that a member makes of residuals."""
+    if name == "process":
+        some = residuals.some(MAX_ROWS, random_state)
+        return process.fit(some.places, some.values)
+    return _support(residuals.some(_MAX_SUPPORT_ROWS, random_state), float(name.split()[1]))
+
+
+def _support(residuals: Residuals, C: float) -> KernelSum:
+    """Return a support vector machine: absolute errors beyond a margin, so robust."""
+    from sklearn.svm import SVR  # slow to import, and not always wanted
+
+    kernel = _support_kernel(residuals.places)
+    size = float(residuals.values.std()) or 1.0
+    machine = SVR(C=C, epsilon=_EPSILON, kernel="precomputed", cache_size=500)
+    machine.fit(kernel.between(residuals.places, residuals.places), residuals.values / size)
+    weights = np.zeros((1, len(residuals.values)))
+    weights[0, machine.support_] = size * machine.dual_coef_[0]
+    return KernelSum(
+        places=residuals.places,
+        kernels=(kernel,),
+        weights=weights,
+        offset=size * float(machine.intercept_[0]),
+    )
+
+
+def _support_kernel(places: Places) -> Kernel:
+    """Return one length for all parameters, in standard deviations."""
+    n_columns = max(places.logs.shape[1] + places.codes.shape[1], 1)
+    width = places.logs.std(axis=0)
+    width[width < 1e-9] = 1.0
+    return Kernel(
+        shape="gauss",
+        scales=1.0 / width**2 / n_columns,
+        levels=np.full(places.codes.shape[1], 2.0 / n_columns),
+    )

@@ -1,0 +1,206 @@
+"""The posynomial with numbers in it.
+
+    t = sum_k c_k * prod_i x_i^p_ki * prod_g factor_kg(level) [* (1 - 1/n)]
+
+Every constant is positive but the powers, so every time is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from paceline.dataset import level_name
+from paceline.estimators._expression import Vector, not_negative
+
+Factors = Mapping[str, Mapping[str, float]]
+
+_MAX_LOG = 690.0  # exp of it is still finite, and so is the sum of a few
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosynomialTerm:
+    """One summand.
+
+    Parameters
+    ----------
+    coefficient_s
+        c_k in seconds: the term where every parameter is 1 and every level an average one.
+    powers
+        The power of every numeric parameter that the term depends on.
+    factors
+        Factors of levels that this term has on top of the shared ones.
+    collective
+        A number of devices n: the term carries ``1 - 1/n``, which vanishes on one device.
+    """
+
+    coefficient_s: float
+    powers: Mapping[str, float]
+    factors: Factors = field(default_factory=dict)
+    collective: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosynomialExpression:
+    """A sum of products of powers, in seconds.
+
+    Parameters
+    ----------
+    terms
+        The summands.
+    factors
+        Factors of levels that all terms share; their geometric mean is 1, and an unseen level
+        has the factor 1.
+    stand_ins
+        For every numeric parameter the value that is read in place of 0.
+    zero_factors
+        The factor of a 0 of a numeric parameter, on top of its stand-in.
+    """
+
+    terms: tuple[PosynomialTerm, ...]
+    factors: Factors
+    stand_ins: Mapping[str, float]
+    zero_factors: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all parameters: numeric ones, then categorical ones."""
+        return (*self.stand_ins, *self.factors)
+
+    @property
+    def levels(self) -> Factors:
+        """Levels of every categorical parameter with what they multiply the time by."""
+        return self.factors
+
+    @property
+    def n_constants(self) -> int:
+        """Number of independent constants: coefficients, powers, free level factors."""
+        n_shared = sum(_n_free(group) for group in self.factors.values())
+        n_shared += sum(factor != 1.0 for factor in self.zero_factors.values())
+        return n_shared + sum(
+            1 + len(t.powers) + sum(_n_free(group) for group in t.factors.values())
+            for t in self.terms
+        )
+
+    def evaluate(self, X: pd.DataFrame) -> Vector:
+        """Return the time in seconds of every row."""
+        return np.asarray(np.exp(self.log_terms(X)).sum(axis=1))
+
+    def components(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return what every term contributes, in seconds; the columns sum to the time."""
+        parts = np.exp(self.log_terms(X))
+        return pd.DataFrame(parts, columns=[f"term {k + 1}" for k in range(len(self.terms))])
+
+    def log_terms(self, X: pd.DataFrame) -> Any:
+        """Return the logarithm of every term, one column each."""
+        logs = {name: self._log(X[name]) for name in self.stand_ins}
+        common = self._log_common(X)
+        columns = []
+        for term in self.terms:
+            column = common + np.log(term.coefficient_s)
+            for name, power in term.powers.items():
+                column = column + power * logs[name]
+            column = column + log_factors(term.factors, X)
+            if term.collective:
+                column = column + log_collective(np.exp(logs[term.collective]))
+            columns.append(np.clip(column, -_MAX_LOG, _MAX_LOG))
+        return np.column_stack(columns)
+
+    def _log(self, values: pd.Series[Any]) -> Vector:
+        x = not_negative(values)
+        return np.log(np.where(x > 0, x, self.stand_ins[str(values.name)]))
+
+    def _log_common(self, X: pd.DataFrame) -> Vector:
+        total = log_factors(self.factors, X)
+        for name, factor in self.zero_factors.items():
+            total = total + np.where(X[name].to_numpy(dtype=float) == 0, np.log(factor), 0.0)
+        return total
+
+    def constants(self) -> dict[str, float]:
+        """Return every constant by name, coefficients in seconds."""
+        named = {}
+        for k, term in enumerate(self.terms, 1):
+            named[f"c[{k}]"] = term.coefficient_s
+            named |= {f"p[{k},{name}]": power for name, power in term.powers.items()}
+            named |= _named_factors(term.factors, f"{k},")
+        named |= _named_factors(self.factors, "")
+        return named | {f"zero[{name}]": factor for name, factor in self.zero_factors.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the expression as plain data."""
+        return {
+            "terms": [
+                {
+                    "coefficient_s": t.coefficient_s,
+                    "powers": dict(t.powers),
+                    "factors": _plain(t.factors),
+                    "collective": t.collective,
+                }
+                for t in self.terms
+            ],
+            "factors": _plain(self.factors),
+            "stand_ins": dict(self.stand_ins),
+            "zero_factors": dict(self.zero_factors),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PosynomialExpression:
+        """Return the expression that `to_dict` wrote."""
+        return cls(
+            terms=tuple(
+                PosynomialTerm(
+                    coefficient_s=float(t["coefficient_s"]),
+                    powers=_numbers(t["powers"]),
+                    factors=_read_factors(t["factors"]),
+                    collective=None if t["collective"] is None else str(t["collective"]),
+                )
+                for t in data["terms"]
+            ),
+            factors=_read_factors(data["factors"]),
+            stand_ins=_numbers(data["stand_ins"]),
+            zero_factors=_numbers(data["zero_factors"]),
+        )
+
+
+def log_collective(n: Vector) -> Vector:
+    """Return ``log(1 - 1/n)``, far below everything on one device."""
+    return np.log(np.maximum(1.0 - 1.0 / np.maximum(n, 1.0), 1e-300))
+
+
+def log_factors(factors: Factors, X: pd.DataFrame) -> Vector:
+    """Return the logarithm of the product of the factors of each row's levels."""
+    total = np.zeros(len(X))
+    for name, group in factors.items():
+        codes, distinct = pd.factorize(X[name], use_na_sentinel=False)
+        known = np.array([np.log(group.get(level_name(value), 1.0)) for value in distinct])
+        total += known[codes]
+    return total
+
+
+def _n_free(group: Mapping[str, float]) -> int:
+    """Return the number of different factors, one of which is fixed by the mean of 1."""
+    return max(len({round(np.log(f), 9) for f in group.values()}) - 1, 0)
+
+
+def _named_factors(factors: Factors, prefix: str) -> dict[str, float]:
+    return {
+        f"factor[{prefix}{name}={level}]": factor
+        for name, group in factors.items()
+        for level, factor in group.items()
+    }
+
+
+def _plain(factors: Factors) -> dict[str, dict[str, float]]:
+    return {name: dict(group) for name, group in factors.items()}
+
+
+def _numbers(data: Mapping[str, Any]) -> dict[str, float]:
+    return {str(name): float(value) for name, value in data.items()}
+
+
+def _read_factors(data: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    return {str(name): _numbers(group) for name, group in data.items()}

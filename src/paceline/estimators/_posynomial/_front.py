@@ -1,0 +1,172 @@
+"""Expressions from one term up: how complex each is, and how well it predicts unseen rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from paceline.estimators._columns import Array
+from paceline.estimators._folds import Fold
+from paceline.estimators._posynomial._problem import PosynomialProblem, Strengths, log_sum
+from paceline.estimators._posynomial._solve import Solution, grow_path
+
+# each is tried; the held-out error chooses
+POWER_STRENGTHS = (0.03, 0.3)
+_LEVEL_SHARE = 0.5  # of the strength of the powers
+_OWN_SHARE = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How a path of expressions is grown."""
+
+    strength: float
+    owns_levels: bool
+
+    @property
+    def strengths(self) -> Strengths:
+        """The strengths of all ridges."""
+        return Strengths(
+            power=self.strength,
+            level=_LEVEL_SHARE * self.strength,
+            own_level=_OWN_SHARE * self.strength if self.owns_levels else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontMember:
+    """One expression of the front.
+
+    Parameters
+    ----------
+    n_terms
+        Number of terms.
+    owns_levels
+        Whether every term has level factors of its own.
+    n_constants
+        Number of independent constants.
+    error
+        Mean absolute percentage error on rows that were held out; NaN when none were.
+    standard_error
+        Of that mean, counting rows that belong together as one.
+    strength
+        Of the ridge on powers.
+    """
+
+    n_terms: int
+    owns_levels: bool
+    n_constants: int
+    error: float
+    standard_error: float
+    strength: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the member as plain data."""
+        return {
+            "n_terms": self.n_terms,
+            "owns_levels": self.owns_levels,
+            "n_constants": self.n_constants,
+            "error": None if np.isnan(self.error) else self.error,
+            "standard_error": None if np.isnan(self.standard_error) else self.standard_error,
+            "strength": self.strength,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FrontMember:
+        """Return the member that `to_dict` wrote."""
+        error, spread = data["error"], data["standard_error"]
+        return cls(
+            n_terms=int(data["n_terms"]),
+            owns_levels=bool(data["owns_levels"]),
+            n_constants=int(data["n_constants"]),
+            error=float("nan") if error is None else float(error),
+            standard_error=float("nan") if spread is None else float(spread),
+            strength=float(data["strength"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """Complexity against error, and what was chosen.
+
+    Parameters
+    ----------
+    members
+        Fewest constants first.
+    chosen
+        Place of the default: the simplest within one standard error of the best.
+    most_accurate
+        Place of the least held-out error.
+    """
+
+    members: tuple[FrontMember, ...]
+    chosen: int
+    most_accurate: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the front as plain data."""
+        return {
+            "members": [member.to_dict() for member in self.members],
+            "chosen": self.chosen,
+            "most_accurate": self.most_accurate,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Front:
+        """Return the front that `to_dict` wrote."""
+        members = tuple(FrontMember.from_dict(member) for member in data["members"])
+        chosen, best = int(data["chosen"]), int(data["most_accurate"])
+        if not (0 <= chosen < len(members) and 0 <= best < len(members)):
+            raise ValueError("the front chooses a member that it does not have")
+        return cls(members=members, chosen=chosen, most_accurate=best)
+
+
+def held_out_logs(
+    problem: PosynomialProblem, folds: Sequence[Fold], n_terms: int, random_state: int
+) -> Array:
+    """Return log predictions (terms, rows) of every row by a path grown without it."""
+    logs = np.full((n_terms, len(problem.rows)), np.nan)
+    for train, test in folds:
+        path = grow_path(problem.take(train), n_terms, random_state)
+        logs[:, test] = path_logs(problem.take(test), path)
+    return logs
+
+
+def path_logs(problem: PosynomialProblem, path: Sequence[Solution]) -> Array:
+    """Return the log predictions (terms, rows) of every solution."""
+    return np.array([log_sum(problem.log_terms(s.constants, s.kinds)) for s in path])
+
+
+def percentage_errors(logs: Array, target: Array) -> Array:
+    """Return ``|predicted / measured - 1|`` of log predictions."""
+    return np.abs(np.expm1(np.clip(logs - target, -50.0, 50.0)))
+
+
+def standard_error(errors: Array, groups: Any) -> float:
+    """Return the standard error of the mean error; rows of one group count as one draw."""
+    codes = np.unique(groups, return_inverse=True)[1].ravel()
+    sums = np.bincount(codes, errors - errors.mean())
+    n_groups = max(len(sums), 2)
+    return float(np.sqrt((sums**2).sum() * n_groups / (n_groups - 1)) / len(errors))
+
+
+def choose(
+    members: Sequence[FrontMember], max_constants: int, n_terms: int | None
+) -> tuple[int, int]:
+    """Return the places of the default choice and of the least error."""
+    errors = np.array([m.error for m in members])
+    if np.isnan(errors).all():
+        return 0, 0
+    best = int(np.nanargmin(errors))
+    allowed = [
+        i
+        for i, m in enumerate(members)
+        if (m.n_terms == n_terms if n_terms else m.n_constants <= max_constants or m.n_terms == 1)
+    ]
+    top = min(allowed, key=lambda i: errors[i])
+    limit = errors[top] + members[top].standard_error
+    within = [i for i in allowed if errors[i] <= limit]
+    return min(within, key=lambda i: members[i].n_constants), best

@@ -1,0 +1,170 @@
+"""`PosynomialRegressor`: a sum of products of powers, as long as the data ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from paceline.errors import InvalidInputError
+from paceline.estimators._base import BaseTimeRegressor
+from paceline.estimators._columns import Array
+from paceline.estimators._folds import Fold, folds_of
+from paceline.estimators._posynomial._candidates import Candidates
+from paceline.estimators._posynomial._front import Front, choose
+from paceline.estimators._posynomial._problem import NEUTRAL, PosynomialProblem
+from paceline.estimators._posynomial._rows import layout_of
+from paceline.estimators._posynomial._simplify import express, tidy
+from paceline.estimators._threads import one_thread
+
+MIN_ROWS = 12  # with fewer, held-out errors choose nothing but noise
+N_FOLDS = 5
+_MAX_CHOICE_ROWS = 3_000  # to choose with; the final fit takes all
+_N_ROWS_PER_TERM = 8
+
+
+class PosynomialRegressor(BaseTimeRegressor):
+    """Fit ``t = sum_k c_k * prod_i x_i^p_ki`` with levels as positive factors.
+
+    Parameters
+    ----------
+    extrinsic
+        Columns (names or positions) that scale the run. They are powers like all other
+        numbers; the names are only checked.
+    categorical
+        Columns of numbers that are labels; text columns are categorical anyway.
+    n_terms
+        Number of terms; None chooses the simplest within one standard error of the best.
+    max_terms
+        Most terms that are tried.
+    max_constants
+        Most constants of the default choice.
+    random_state
+        Seed of the folds and of the starts.
+
+    Attributes
+    ----------
+    expression_
+        The `PosynomialExpression`, in seconds.
+    front_
+        All expressions tried, with complexity and held-out error.
+    held_out_
+        Prediction of every fitted row, in seconds, by the chosen kind of expression grown
+        without the row; NaN where nothing was held out.
+
+    Notes
+    -----
+    A parameter that counts devices may enter a term as ``1 - 1/n``. A 0 of a numeric parameter
+    has a factor of its own. Negative numbers are refused.
+
+    Examples
+    --------
+    >>> batch = np.repeat([1.0, 4, 16, 64, 256], 4)
+    >>> X = pd.DataFrame({"layers": [1.0, 2, 4, 8] * 5, "batch": batch})
+    >>> model = PosynomialRegressor().fit(X, 0.01 * X["layers"] * X["batch"] + 0.5)
+    >>> len(model.expression_.terms)
+    2
+    """
+
+    def __init__(
+        self,
+        extrinsic: Sequence[Any] | None = None,
+        categorical: Sequence[Any] | None = None,
+        n_terms: int | None = None,
+        max_terms: int = 5,
+        max_constants: int = 40,
+        random_state: int = 0,
+    ) -> None:
+        self.extrinsic = extrinsic
+        self.categorical = categorical
+        self.n_terms = n_terms
+        self.max_terms = max_terms
+        self.max_constants = max_constants
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the constants to measured times `y` in seconds.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As scikit-learn has them.
+        groups
+            One label per row; rows of one label are held out together. None: equal rows.
+        """
+        self._check_choices()
+        frame, times, weights = self._read_fit(X, y, sample_weight)
+        self.layout_ = layout_of(frame, self.extrinsic, self.categorical)
+        weights = np.ones(len(times)) if weights is None else weights
+        kept = np.flatnonzero(weights > 0)
+        labels = labels_of(frame, groups)
+        self.held_out_ = np.full(len(times), np.nan)
+        with one_thread():
+            rows, logs = self._grow(frame.iloc[kept], times[kept], weights[kept], labels[kept])
+        self.held_out_[kept[rows]] = np.exp(logs)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the time in seconds of every row of `X`."""
+        return self.expression_.evaluate(self._read_predict(X))
+
+    def _grow(
+        self, frame: pd.DataFrame, times: Array, weights: Array, labels: Any
+    ) -> tuple[Any, Array]:
+        """Grow and choose; return the rows that were held out and what was predicted there."""
+        problem = PosynomialProblem(
+            rows=self.layout_.encode(frame),
+            target=np.log(times),
+            weights=weights / weights.sum(),
+            strengths=NEUTRAL,
+        )
+        rows, folds = choice_folds(labels, self.random_state)
+        n_terms = self._n_tried(len(times)) if folds else self.n_terms or 1
+        tried = self.candidates_ = Candidates(
+            problem.take(rows), self.layout_, labels[rows], folds, n_terms, self.random_state
+        )
+        chosen, best = choose(tried.members, self.max_constants, self.n_terms)
+        self.front_ = Front(members=tried.members, chosen=chosen, most_accurate=best)
+        whole = replace(problem, strengths=tried.setting(chosen).strengths)
+        self.expression_ = express(tidy(whole, tried.solution(chosen)), self.layout_)
+        return rows, tried.held_out_logs(chosen)
+
+    def _n_tried(self, n_rows: int) -> int:
+        if self.n_terms is not None:
+            return self.n_terms
+        return int(np.clip(n_rows // _N_ROWS_PER_TERM, 1, self.max_terms))
+
+    def _check_choices(self) -> None:
+        for name in ("n_terms", "max_terms", "max_constants"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InvalidInputError(f"`{name} >= 1` must hold, but got {value}.")
+
+
+def choice_folds(labels: Any, random_state: int) -> tuple[Any, list[Fold]]:
+    """Return the rows to choose with and folds of them; no folds when there are too few rows.
+
+    All rows, or some when there are many; folds keep equal labels together.
+    """
+    some = np.arange(len(labels))
+    if len(labels) > _MAX_CHOICE_ROWS:
+        rng = np.random.default_rng(random_state)
+        some = np.sort(rng.choice(len(labels), _MAX_CHOICE_ROWS, replace=False))
+    if len(labels) < MIN_ROWS or len(np.unique(labels)) < 3:
+        return some, []
+    return some, folds_of(labels[some], N_FOLDS, random_state)
+
+
+def labels_of(frame: pd.DataFrame, groups: Any) -> Any:
+    """Return a number per row: rows of one group, or equal rows, have the same."""
+    if groups is None:
+        return frame.groupby(list(frame.columns), sort=False, dropna=False).ngroup().to_numpy()
+    labels = np.asarray(groups)
+    if len(labels) != len(frame):
+        raise InvalidInputError(
+            f"`len(groups) == len(X)` must hold, but got {len(labels)} != {len(frame)}."
+        )
+    return np.unique(labels, return_inverse=True)[1].ravel()

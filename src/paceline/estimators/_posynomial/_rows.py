@@ -1,0 +1,120 @@
+"""From columns of parameters to the logarithms that a posynomial is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from paceline.dataset import counts_what
+from paceline.estimators._columns import Array, columns_of
+from paceline.estimators._expression import not_negative
+from paceline.estimators._marks import level_marks
+from paceline.estimators._posynomial._expression import log_collective
+
+_FLOOR = -40.0  # of log(1 - 1/n) while fitting: small enough to vanish, large enough to compute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows of parameters as numbers.
+
+    Parameters
+    ----------
+    logs
+        Logarithms of the numeric parameters less their mean; 0 where a parameter is 0.
+    marks
+        0 or 1 for every zero of a numeric parameter and for every level.
+    collectives
+        A column of zeros, then ``log(1 - 1/n)`` of every number of devices.
+    """
+
+    logs: Array
+    marks: Array
+    collectives: Array
+
+    def __len__(self) -> int:
+        return len(self.logs)
+
+    def take(self, rows: Any) -> Rows:
+        """Return the given rows."""
+        return Rows(
+            logs=self.logs[rows], marks=self.marks[rows], collectives=self.collectives[rows]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Which column becomes what.
+
+    Parameters
+    ----------
+    stand_ins
+        Geometric mean of every numeric parameter: the centre of its logarithms.
+    zeros
+        Numeric parameters that were measured at 0.
+    levels
+        Known levels of every categorical parameter.
+    devices
+        Numeric parameters that count devices.
+    """
+
+    stand_ins: Mapping[str, float]
+    zeros: tuple[str, ...]
+    levels: Mapping[str, tuple[str, ...]]
+    devices: tuple[str, ...]
+
+    @property
+    def groups(self) -> tuple[tuple[str, slice], ...]:
+        """The columns of `Rows.marks` that belong to every categorical parameter."""
+        found, start = [], len(self.zeros)
+        for name, known in self.levels.items():
+            found.append((name, slice(start, start + len(known))))
+            start += len(known)
+        return tuple(found)
+
+    def encode(self, X: pd.DataFrame) -> Rows:
+        """Return the rows of `X` as numbers."""
+        values = {name: not_negative(X[name]) for name in self.stand_ins}
+        logs = [
+            np.log(np.where(x > 0, x, self.stand_ins[name]) / self.stand_ins[name])
+            for name, x in values.items()
+        ]
+        zeros = [(values[name] == 0).astype(float) for name in self.zeros]
+        marks = [level_marks(X[name], known) for name, known in self.levels.items()]
+        shares = [np.maximum(log_collective(values[name]), _FLOOR) for name in self.devices]
+        empty = np.empty((len(X), 0))
+        return Rows(
+            logs=np.column_stack([empty, *logs]),
+            marks=np.column_stack([empty, *zeros, *marks]),
+            collectives=np.column_stack([np.zeros(len(X)), *shares]),
+        )
+
+
+def layout_of(
+    X: pd.DataFrame, extrinsic: Sequence[Any] | None, categorical: Sequence[Any] | None
+) -> Layout:
+    """Return what each column of `X` becomes."""
+    levels = columns_of(X, extrinsic, categorical).levels
+    stand_ins, zeros = {}, []
+    for name in map(str, X.columns):
+        if name in levels:
+            continue
+        x = not_negative(X[name])
+        present = x[x > 0]
+        stand_ins[name] = float(np.exp(np.log(present).mean())) if len(present) else 1.0
+        if len(present) < len(x):
+            zeros.append(name)
+    return Layout(
+        stand_ins=stand_ins,
+        zeros=tuple(zeros),
+        levels=levels,
+        devices=tuple(n for n in stand_ins if _counts_devices(n, X[n])),
+    )
+
+
+def _counts_devices(name: str, values: pd.Series[Any]) -> bool:
+    return counts_what(name) == "devices" and bool((values >= 1).all()) and values.nunique() > 2

@@ -1,0 +1,142 @@
+"""From fitted logarithms to an expression that a person can read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from paceline.estimators._columns import Array
+from paceline.estimators._posynomial._expression import PosynomialExpression, PosynomialTerm
+from paceline.estimators._posynomial._problem import Constants, PosynomialProblem
+from paceline.estimators._posynomial._rows import Layout
+from paceline.estimators._posynomial._solve import (
+    Solution,
+    descend,
+    polish,
+    smoothing_of,
+)
+
+NICE = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 1 / 3, 2 / 3, 0.25, 0.75])
+_NOTICED = 0.004  # relative change of the cost that one simpler constant may bring
+_NOTICED_IN_ALL = 0.02
+_NEVER_MATTERS = 0.005  # of the time, in every row
+_NEAR = 0.12  # a power this near to a nice one is tried there
+_N_STEPS = 3
+_MAX_ROWS = 2_000  # to round with
+
+
+def tidy(problem: PosynomialProblem, solution: Solution) -> Solution:
+    """Return a solution settled on all rows, without idle terms and with nice powers."""
+    solution = polish(problem, drop_idle_terms(problem, solution))
+    small = problem if len(problem.rows) <= _MAX_ROWS else problem.take(_spread(problem))
+    return round_powers(small, solution, smoothing_of(problem, solution))
+
+
+def _spread(problem: PosynomialProblem) -> Any:
+    """Return rows at equal steps through the sorted times."""
+    order = np.argsort(problem.target, kind="stable")
+    return order[np.linspace(0, len(order) - 1, _MAX_ROWS).astype(int)]
+
+
+def drop_idle_terms(problem: PosynomialProblem, solution: Solution) -> Solution:
+    """Return the solution without terms that are nowhere a noticeable part of the time."""
+    logs = problem.log_terms(solution.constants, solution.kinds)
+    shares = np.exp(logs - np.logaddexp.reduce(logs, axis=1)[:, None])
+    kept = np.flatnonzero(shares.max(axis=0) >= _NEVER_MATTERS)
+    c = solution.constants
+    return Solution(
+        constants=replace(c, base=c.base[kept], powers=c.powers[kept], own=c.own[kept]),
+        kinds=tuple(solution.kinds[k] for k in kept),
+    )
+
+
+def round_powers(problem: PosynomialProblem, solution: Solution, smoothing: float) -> Solution:
+    """Return the solution with powers at nice values where the cost does not notice.
+
+    The nearest ones first; after each the other constants settle anew.
+    """
+    start = problem.cost(solution.constants, solution.kinds, smoothing)
+    fixed = np.zeros(solution.constants.powers.shape, dtype=bool)
+    limit, cost = start * (1 + _NOTICED_IN_ALL), start
+    for k, i, value in _wishes(solution.constants.powers):
+        trial_fixed = fixed.copy()
+        trial_fixed[k, i] = True
+        powers = solution.constants.powers.copy()
+        powers[k, i] = value
+        moved = replace(solution, constants=replace(solution.constants, powers=powers))
+        settled = descend(problem, moved, smoothing, _N_STEPS, _free(moved.constants, trial_fixed))
+        new = problem.cost(settled.constants, settled.kinds, smoothing)
+        if new <= min(cost * (1 + _NOTICED), limit):
+            solution, fixed, cost = settled, trial_fixed, new
+    return solution
+
+
+def _wishes(powers: Array) -> list[tuple[int, int, float]]:
+    """Return (term, parameter, nice value), the nearest first."""
+    wishes = []
+    for (k, i), power in np.ndenumerate(powers):
+        nice = np.sign(power) * NICE[np.argmin(np.abs(np.abs(power) - NICE[:6]))]
+        if abs(power - nice) > _NEAR:
+            nice = np.sign(power) * NICE[np.argmin(np.abs(np.abs(power) - NICE))]
+        if abs(power - nice) <= _NEAR:
+            wishes.append((abs(power - nice), k, i, float(nice)))
+    return [(k, i, nice) for _, k, i, nice in sorted(wishes)]
+
+
+def _free(c: Constants, fixed: Array) -> Array:
+    """Return which constants may move."""
+    return np.concatenate(
+        [
+            np.ones(len(c.base), dtype=bool),
+            np.logical_not(fixed.ravel()),
+            np.ones(c.shared.size + c.own.size, dtype=bool),
+        ]
+    )
+
+
+def express(solution: Solution, layout: Layout) -> PosynomialExpression:
+    """Return a solution as an expression in seconds, largest coefficient first."""
+    c = _centre(solution.constants, layout)
+    n_zeros = len(layout.zeros)
+    terms = [_term(c, k, solution.kinds[k], layout) for k in range(len(c.base))]
+    return PosynomialExpression(
+        terms=tuple(terms),
+        factors=_factors(c.shared, layout),
+        stand_ins=dict(layout.stand_ins),
+        zero_factors=dict(zip(layout.zeros, np.exp(c.shared[:n_zeros]).tolist(), strict=True)),
+    )
+
+
+def _centre(c: Constants, layout: Layout) -> Constants:
+    """Return the same expression with a mean log-factor of 0 over the levels of every group."""
+    base, shared, own = c.base.copy(), c.shared.copy(), c.own.copy()
+    for _, columns in layout.groups:
+        base += shared[columns].mean()
+        shared[columns] -= shared[columns].mean()
+        if own.size:
+            means = own[:, columns].mean(axis=1)
+            base += means
+            own[:, columns] -= means[:, None]
+    return replace(c, base=base, shared=shared, own=own)
+
+
+def _term(c: Constants, k: int, kind: int, layout: Layout) -> PosynomialTerm:
+    names = list(layout.stand_ins)
+    powers = {n: float(p) for n, p in zip(names, c.powers[k], strict=True) if p != 0.0}
+    # logarithms are centred: c_k is the term where every parameter is 1
+    shift = sum(p * np.log(layout.stand_ins[n]) for n, p in powers.items())
+    return PosynomialTerm(
+        coefficient_s=float(np.exp(np.clip(c.base[k] - shift, -690.0, 690.0))),
+        powers=powers,
+        factors=_factors(c.own[k], layout) if c.own.size else {},
+        collective=layout.devices[kind - 1] if kind else None,
+    )
+
+
+def _factors(logs: Array, layout: Layout) -> dict[str, dict[str, float]]:
+    return {
+        name: dict(zip(layout.levels[name], np.exp(logs[columns]).tolist(), strict=True))
+        for name, columns in layout.groups
+    }
