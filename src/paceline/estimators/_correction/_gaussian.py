@@ -54,10 +54,10 @@ class Process:
 
     def fit(self, places: Places, residuals: Array) -> KernelSum:
         """Return the posterior mean as a sum of kernels; outliers are given more noise."""
-        noise: Array = np.full(len(residuals), self.noise)
+        noise = np.full(len(residuals), self.noise)
         weights, factor = self.condition(places, residuals, noise)
-        noise = noise * outlier_noise(weights, factor)
-        weights, _ = self.condition(places, residuals, noise)
+        noisier = noise * outlier_noise(weights, factor)
+        weights, _ = self.condition(places, residuals, noisier)
         return KernelSum(
             places=places,
             kernels=self.kernels,

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paceline.executors.workers import passes, protocol
+    from paceline.executors.workers import jax_programs, passes, protocol
 else:
     import protocol
 
@@ -17,6 +17,7 @@ else:
         protocol.take_over_stdout()
     # XLA's own pool of threads does not heed OMP_NUM_THREADS
     os.environ.setdefault("NPROC", os.environ.get("OMP_NUM_THREADS", "1"))
+    import jax_programs
     import passes
 
 import jax
@@ -121,9 +122,10 @@ def _update(optimizer: dict[str, Any], state: Any, gradients: Any) -> Any:
     return new, (first, second), count
 
 
-def _first_weights(job: dict[str, Any]) -> dict[str, Any]:
+def _first_weights(job: dict[str, Any]) -> dict[str, np.ndarray]:
     pairs = passes.initial_weights(job)
-    return {name: jnp.asarray(passes.channels_last(weight)) for name, weight in pairs}
+    # whole arrays: to arrange one on the device, JAX would compile a program for its shape
+    return {name: np.ascontiguousarray(passes.channels_last(w)) for name, w in pairs}
 
 
 class _Functions:
@@ -134,7 +136,8 @@ class _Functions:
         self._share = protocol.weight_of(job, protocol.rank())
         # programs over several processes must be the same everywhere, so equal in their shapes
         self.is_together = self.n_workers > 1 and len(set(job["device_batches"])) == 1
-        self._unravel = ravel_pytree(_first_weights(job))[1]
+        weights = sorted(_first_weights(job).items())  # in the order of `ravel_pytree`
+        self._shapes = {name: weight.shape for name, weight in weights}
         self.forward = jax.jit(self._forward)
         self.backward = jax.jit(self._backward)
         self.update = jax.jit(self._update, donate_argnums=0)
@@ -180,6 +183,12 @@ class _Functions:
     def _update(self, state: Any, gradients: Any) -> Any:
         return _update(self._job["optimizer"], state, self._unravel(gradients.reshape(-1)))
 
+    def _unravel(self, flat: Any) -> dict[str, Any]:
+        ends = np.cumsum([np.prod(shape, dtype=int) for shape in self._shapes.values()])
+        parts = jnp.split(flat, ends[:-1])
+        pairs = zip(self._shapes.items(), parts)  # noqa: B905  # Python 3.8
+        return {name: part.reshape(shape) for (name, shape), part in pairs}
+
     def _sum(self, parts: Any) -> Any:
         return jax.lax.psum(parts[0], _WORKERS)
 
@@ -197,8 +206,8 @@ class _JaxTrainer(passes.Trainer):
         weights = _first_weights(job)
         moments = ((), ())
         if job["optimizer"]["name"] == "adam":
-            moments = tuple(jax.tree.map(jnp.zeros_like, weights) for _ in range(2))
-        self._state: Any = (weights, moments, jnp.float32(0))
+            moments = tuple(jax.tree.map(np.zeros_like, weights) for _ in range(2))
+        self._state: Any = jax.device_put((weights, moments, np.float32(0)))
         self._is_global = False
         # every worker drops other units; the keys are made here, for shapes' sake as numbers
         self._key = np.array([job["seed"] % 2**32, protocol.rank() << 20], np.uint32)
@@ -287,6 +296,7 @@ def _join() -> None:
 
 
 if __name__ == "__main__":
+    jax_programs.remember()
     _join()
     protocol.serve(
         "jax",
