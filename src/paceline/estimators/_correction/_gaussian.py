@@ -92,7 +92,7 @@ class _Likelihood:
 
     def __init__(self, places: Places, residuals: Array) -> None:
         self.residuals = residuals
-        self.noise = np.ones(len(residuals))
+        self.noise: Array = np.ones(len(residuals))
         self.variance = float(residuals @ residuals / len(residuals)) + 1e-12
         logs, codes = places.logs, places.codes
         self.squares = np.array([(c[:, None] - c) ** 2 for c in logs.T]).reshape(
