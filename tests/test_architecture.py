@@ -81,7 +81,7 @@ def test_the_command_line_has_the_agreed_options() -> None:
         "trace": "--output --at --steps --warmup --timeout --output-format",
         "executors": "",
         "import": f"--output --append --output-format {data} --group",
-        "fit": f"--output --form --solver --penalty --strength --power-strength --seeds "
+        "fit": f"--output --form --terms --solver --penalty --strength --power-strength --seeds "
         f"--random-state --output-format {data} --group",
         "predict": "--at --output --strict --output-format",
         "check": f"--max-error --output-format {data}",

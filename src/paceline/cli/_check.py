@@ -37,10 +37,10 @@ def command(model: str, data: str, max_error: str, output_format: str, **options
     limit = parse_share(max_error)
     fit = load_fit(model)
     if options["intrinsic"] is None and options["extrinsic"] is None and data.endswith(".csv"):
-        columns = fit.estimator.columns_
-        options["extrinsic"] = list(columns.extrinsic)
-        options["intrinsic"] = [n for n in fit.measured.names if n not in columns.extrinsic]
-        options["categorical"] = list(columns.levels)
+        extrinsic = list(fit.estimator.extrinsic)
+        options["extrinsic"] = extrinsic
+        options["intrinsic"] = [n for n in fit.measured.names if n not in extrinsic]
+        options["categorical"] = list(fit.measured.levels)
     dataset = read_data(data, options, keep_constant=True)
     scores = score(dataset.y, fit.predict(dataset.X)["predicted_s"])
     good = scores.mape <= limit

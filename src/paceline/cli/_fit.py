@@ -20,12 +20,19 @@ from paceline.cli._output import check_writable, print_json, progress_bar
 @click.command(
     epilog="\b\nExamples:\n"
     "  paceline fit times.csv -o model.json\n"
+    "  paceline fit times.csv --form posynomial --terms 3 -o model.json\n"
     "  paceline fit times.csv --intrinsic layers,width --extrinsic n_gpus,batch\n"
     "  paceline fit runs.db --penalty l2 --strength 0.001 --seeds 1"
 )
 @click.argument("data", type=click.Path())
 @click.option("-o", "--output", type=click.Path(), help="Write the fitted model here.")
-@click.option("--form", default="auto", show_default=True, help="auto or generic.")
+@click.option(
+    "--form",
+    default="auto",
+    show_default=True,
+    help="auto, generic, posynomial or corrected; `paceline list forms` says what they are.",
+)
+@click.option("--terms", type=click.IntRange(1), help="Number of terms of a posynomial.")
 @click.option("--solver", type=click.Choice(["fast", "de"]), default="fast", show_default=True)
 @click.option(
     "--penalty", type=click.Choice(["none", "l1", "l2"]), default="none", show_default=True
@@ -48,8 +55,7 @@ def command(data: str, output: str | None, output_format: str, **options: Any) -
     from paceline.explainers import explain
     from paceline.reports import show_explanation
 
-    if options["penalty"] == "none" and is_given("strength", "power_strength"):
-        say_notes(("--strength does nothing without --penalty l1 or l2.",))
+    _settle_form(options)
     check_writable(output)
     dataset = read_data(data, options)
     settings = ("penalty", "strength", "power_strength", "solver")
@@ -58,6 +64,7 @@ def command(data: str, output: str | None, output_format: str, **options: Any) -
             dataset,
             form=options["form"],
             estimator=GenericRegressor(**{name: options[name] for name in settings}),
+            n_terms=options["terms"],
             n_seeds=options["seeds"],
             group=options["group"],
             random_state=options["random_state"],
@@ -71,3 +78,17 @@ def command(data: str, output: str | None, output_format: str, **options: Any) -
     else:
         click.echo(show_explanation(explain(result)))
         click.echo(f"\nWritten to {output}." if output else "\nNot saved (use -o model.json).")
+
+
+def _settle_form(options: dict[str, Any]) -> None:
+    """Let options of one form choose it, and say which do nothing."""
+    if options["penalty"] == "none" and is_given("strength", "power_strength"):
+        say_notes(("--strength does nothing without --penalty l1 or l2.",))
+    is_of_generic = is_given("penalty", "solver")
+    if options["form"] == "auto" and is_of_generic:
+        options["form"] = "generic"
+        say_notes(("--penalty and --solver are the generic form's, so that form is fitted.",))
+    elif is_of_generic and options["form"] != "generic":
+        say_notes((f"--penalty and --solver do nothing with --form {options['form']}.",))
+    if options["terms"] and options["form"] == "generic":
+        say_notes(("--terms does nothing with --form generic.",))

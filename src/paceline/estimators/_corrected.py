@@ -21,10 +21,8 @@ from paceline.estimators._correction import (
     stack_weights,
 )
 from paceline.estimators._folds import Fold
-from paceline.estimators._posynomial import PosynomialRegressor
+from paceline.estimators._posynomial import PosynomialRegressor, choice_folds, labels_of
 from paceline.estimators._posynomial._front import path_logs
-from paceline.estimators._posynomial._regressor import choice_folds, labels_of
-from paceline.estimators._posynomial._simplify import express
 from paceline.estimators._posynomial._solve import grow_path
 from paceline.estimators._threads import one_thread
 
@@ -56,6 +54,8 @@ class CorrectedRegressor(BaseTimeRegressor):
         The corrections with their weights.
     formula_share_
         Weight of the posynomial within the measured range, from 0 to 1.
+    formula_error_
+        Held-out error of the posynomial alone; None when nothing was held out.
     held_out_
         Prediction of every fitted row, in seconds, by fits without it; NaN where none was.
 
@@ -92,6 +92,8 @@ class CorrectedRegressor(BaseTimeRegressor):
         self.expression_ = self.posynomial_.expression_
         self.front_ = self.posynomial_.front_
         self.held_out_ = self.posynomial_.held_out_
+        error = self.front_.members[self.front_.chosen].error
+        self.formula_error_ = None if np.isnan(error) else error
         kept = np.arange(len(times)) if weights is None else np.flatnonzero(weights > 0)
         self._correct(frame.iloc[kept], times[kept], labels[kept], kept)
         return self
@@ -132,10 +134,8 @@ class _Makings:
     ) -> None:
         self.layout, self.seed, self.target = posynomial.layout_, seed, np.log(times)
         candidates = posynomial.candidates_
-        one = next(i for i, m in enumerate(candidates.members) if m.n_terms == 1)
         self.formula_logs = candidates.held_out_logs(posynomial.front_.chosen)
-        self.problem = candidates.problem_of(candidates.setting(one))
-        self.baseline = express(candidates.solution(one), self.layout)
+        self.problem, self.baseline = candidates.power_law()
         places = places_of(self.layout, frame)
         logs = np.log(self.baseline.evaluate(frame))
         self.residuals = Residuals(places=places, values=self.target - logs)

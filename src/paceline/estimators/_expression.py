@@ -112,6 +112,17 @@ class GenericExpression:
         named |= {f"q[{name}]": power for name, power in self.powers.items()}
         return {**named, "base": self.base_s, "C": self.constant_s}
 
+    def rules(self) -> dict[str, bool]:
+        """Return what must hold of the numbers of an expression, and whether it does."""
+        costs = [self.base_s, self.constant_s, *(t.coefficient_s for t in self.terms)]
+        costs += [cost for group in self.levels.values() for cost in group.values()]
+        powers = [*self.powers.values(), *(t.power for t in self.terms)]
+        return {
+            "all constants must be finite": bool(np.isfinite([*costs, *powers]).all()),
+            "coefficients must not be negative": min(costs) >= 0,
+            "powers must be within 100": max(map(abs, powers), default=0.0) <= 100,
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return the expression as plain data."""
         return {

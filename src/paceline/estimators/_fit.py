@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from paceline.dataset import Dataset
-from paceline.errors import InvalidInputError, PacelineWarning, UnknownNameError
-from paceline.estimators._columns import Array, columns_of
-from paceline.estimators._folds import Rows, folds_of
+from paceline.errors import InvalidInputError, UnknownNameError
+from paceline.estimators._columns import Array
+from paceline.estimators._difficulty import Difficulty, learn_difficulty
+from paceline.estimators._forms import FORMS, Fitted, choose_form, fit_form
 from paceline.estimators._generic import GenericRegressor
-from paceline.estimators._intervals import MIN_RESIDUALS, held_out_predictions, log_residuals
+from paceline.estimators._intervals import MIN_RESIDUALS, log_residuals, thin_sorted
 from paceline.estimators._measured import MeasuredRange
-from paceline.estimators._metrics import score
+from paceline.estimators._metrics import noise_floor, score
+from paceline.estimators._posynomial import layout_of
 from paceline.estimators._result import FitResult
 from paceline.estimators._stability import Progress, Stability, study_stability
-
-FORMS = {
-    "generic": "(sum of intrinsic powers and levels) x extrinsic powers + C; the thesis, eq. 4.4",
-}
-_N_FOLDS = 5
 
 
 def fit(
@@ -29,6 +26,7 @@ def fit(
     *,
     form: str = "auto",
     estimator: GenericRegressor | None = None,
+    n_terms: int | None = None,
     n_seeds: int = 10,
     n_bootstrap: int = 50,
     group: str | None = None,
@@ -42,9 +40,12 @@ def fit(
     dataset
         Parameters and times.
     form
-        One of `FORMS`, or ``"auto"``.
+        One of `FORMS`, or ``"auto"``: the simplest whose held-out error is near the least.
     estimator
-        Settings to use, such as ``GenericRegressor(penalty="l2")``; roles and seed are set here.
+        Settings of the generic form, such as ``GenericRegressor(penalty="l2")``; roles and seed
+        are set here.
+    n_terms
+        Number of terms of a posynomial; None chooses.
     n_seeds
         Fits with different seeds, for the spread of the constants; 1 leaves the whole study of
         stability out, which is quicker.
@@ -69,21 +70,31 @@ def fit(
     if form not in (*FORMS, "auto"):
         raise UnknownNameError("form", form, ("auto", *FORMS))
     settings = _settings(dataset, estimator, random_state)
+    _check_fittable(dataset)
+    groups = dataset.groups(group)
     notes = list(dataset.notes)
-    model = _fit_once(settings, dataset, notes)
-    measured = np.asarray(dataset.y, dtype=float)
-    predicted, covers = _predict_held_out(settings, dataset, group, random_state, notes)
+    if form == "auto":
+        fitted, why = choose_form(settings, dataset, groups, n_terms)
+        notes.append(why)
+    else:
+        fitted = fit_form(form, settings, dataset, groups, n_terms)
+    notes += fitted.notes
+    known = _known(fitted, dataset, groups, group, notes)
+    measured, predicted = np.asarray(dataset.y, dtype=float)[known], fitted.held_out[known]
+    difficulty, residuals = _learn_width(dataset, known, predicted, groups, random_state)
     return FitResult(
-        form="generic",
-        estimator=model,
+        form=fitted.form,
+        estimator=fitted.estimator,
         measured=MeasuredRange.of(dataset),
         basis=dataset.basis,
         scores=score(measured, predicted) if len(predicted) else None,
-        residuals=tuple(log_residuals(measured, predicted).tolist()) if len(predicted) else (),
-        covers=covers,
-        shares=_mean_shares(model, dataset),
-        stability=_study(model, n_seeds, n_bootstrap, progress),
+        residuals=residuals,
+        difficulty=difficulty,
+        covers=_covers(group) if len(predicted) else "nothing",
+        shares=_mean_shares(fitted.estimator, dataset),
+        stability=_study(fitted, n_seeds, n_bootstrap, progress),
         n_rows=dataset.n_rows,
+        noise_floor=noise_floor(dataset.y, dataset.groups()),
         notes=tuple(notes),
     )
 
@@ -99,17 +110,7 @@ def _settings(
     )
 
 
-def _fit_once(settings: GenericRegressor, dataset: Dataset, notes: list[str]) -> GenericRegressor:
-    """Return the model of all rows; what it warns of is kept as notes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", PacelineWarning)
-        _check_enough_rows(settings, dataset)
-        model = clone(settings).fit(dataset.X, dataset.y)
-    notes.extend(str(w.message) for w in caught if issubclass(w.category, PacelineWarning))
-    return model
-
-
-def _check_enough_rows(settings: GenericRegressor, dataset: Dataset) -> None:
+def _check_fittable(dataset: Dataset) -> None:
     if dataset.n_rows < 2:
         raise InvalidInputError(
             f"A fit needs at least 2 rows, but got {dataset.n_rows}. Measure more trials."
@@ -118,57 +119,53 @@ def _check_enough_rows(settings: GenericRegressor, dataset: Dataset) -> None:
         raise InvalidInputError(
             "A fit needs at least one parameter that varies, but all columns are constant."
         )
-    columns = columns_of(dataset.X, dataset.extrinsic, dataset.categorical)
-    n_constants = columns.n_constants
-    if dataset.n_rows < n_constants and settings.penalty == "none":
-        raise InvalidInputError(
-            f"A fit needs at least as many rows as constants, but got {dataset.n_rows} rows for "
-            f"{n_constants} constants. Measure more, name fewer parameters with --intrinsic and "
-            f"--extrinsic, or add --penalty l2."
-        )
 
 
-def _predict_held_out(
-    settings: GenericRegressor,
-    dataset: Dataset,
-    group: str | None,
-    random_state: int,
-    notes: list[str],
-) -> tuple[Array, str]:
-    """Return held-out predictions of all rows and what they stand for."""
-    groups = dataset.groups(group)
-    if dataset.n_rows < MIN_RESIDUALS:
-        notes.append(f"No interval: fewer than {MIN_RESIDUALS} rows can be held out of the fit.")
-        return np.empty(0), "nothing"
-    if len(np.unique(groups)) < 2:
+def _known(
+    fitted: Fitted, dataset: Dataset, groups: Any, group: str | None, notes: list[str]
+) -> Any:
+    """Return which rows were predicted without having been seen; say why none were."""
+    known = np.flatnonzero(np.isfinite(fitted.held_out))
+    if len(known) >= MIN_RESIDUALS:
+        return known
+    if len(np.unique(groups)) < 2 and dataset.n_rows >= MIN_RESIDUALS:
         what = f"{group} has one value only" if group else "all rows are one configuration"
         notes.append(f"No interval and no held-out error: {what}, so nothing can be held out.")
-        return np.empty(0), "nothing"
-
-    settings = clone(settings)
-    if settings.solver == "fast":
-        settings.set_params(solver="quick")
-
-    def fit_predict(train: Rows, test: Rows) -> Array:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PacelineWarning)
-            part = clone(settings).fit(dataset.X.iloc[train], dataset.y.iloc[train])
-        return part.predict(dataset.X.iloc[test])
-
-    folds = folds_of(groups, _N_FOLDS, random_state)
-    covers = "configurations not measured" if group is None else f"values of {group} not measured"
-    return held_out_predictions(fit_predict, folds, dataset.n_rows), covers
+    else:
+        notes.append("No interval: too few rows can be held out of the fit.")
+    return known[:0]
 
 
-def _mean_shares(model: GenericRegressor, dataset: Dataset) -> dict[str, float]:
+def _covers(group: str | None) -> str:
+    return "configurations not measured" if group is None else f"values of {group} not measured"
+
+
+def _learn_width(
+    dataset: Dataset, known: Any, predicted: Array, groups: Any, random_state: int
+) -> tuple[Difficulty | None, tuple[float, ...]]:
+    """Return where errors are large, and the sorted conformal scores."""
+    if not len(known):
+        return None, ()
+    measured = np.asarray(dataset.y, dtype=float)[known]
+    X = dataset.X.iloc[known]
+    layout = layout_of(dataset.X, dataset.extrinsic, dataset.categorical)
+    sizes = log_residuals(measured, predicted)
+    codes = np.unique(np.asarray(groups)[known], return_inverse=True)[1].ravel()
+    difficulty, scores = learn_difficulty(layout, X, sizes, codes, random_state)
+    return difficulty, tuple(thin_sorted(scores).tolist())
+
+
+def _mean_shares(model: Any, dataset: Dataset) -> dict[str, float]:
     parts = model.expression_.components(dataset.X)
     total = parts.sum(axis=1)
     return {str(name): float((parts[name] / total).mean()) for name in parts}
 
 
 def _study(
-    model: GenericRegressor, n_seeds: int, n_bootstrap: int, progress: Progress | None
+    fitted: Fitted, n_seeds: int, n_bootstrap: int, progress: Progress | None
 ) -> Stability | None:
-    if n_seeds <= 1:
+    if n_seeds <= 1 or fitted.form != "generic":
         return None
-    return study_stability(model, n_seeds=n_seeds, n_bootstrap=n_bootstrap, progress=progress)
+    return study_stability(
+        fitted.estimator, n_seeds=n_seeds, n_bootstrap=n_bootstrap, progress=progress
+    )

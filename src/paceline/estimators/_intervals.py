@@ -30,9 +30,14 @@ def held_out_predictions(
 
 
 def log_residuals(measured: Array, predicted: Array) -> Array:
-    """Return the sorted sizes of the log-ratios measured / predicted, thinned when many."""
+    """Return the sizes of the log-ratios measured / predicted."""
     smallest = np.finfo(float).tiny
-    ratios = np.sort(np.abs(np.log(measured / np.maximum(predicted, smallest))))
+    return np.abs(np.log(measured / np.maximum(predicted, smallest)))
+
+
+def thin_sorted(scores: Array) -> Array:
+    """Return scores sorted, and fewer of them when they are many."""
+    ratios = np.sort(scores)
     if len(ratios) <= _MAX_STORED:
         return ratios
     # the largest of each of equally many equal parts: thinning never narrows the interval

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from paceline.dataset import TimeBasis
 from paceline.estimators._columns import Array
-from paceline.estimators._generic import GenericRegressor
+from paceline.estimators._difficulty import Difficulty
 from paceline.estimators._intervals import half_width
 from paceline.estimators._measured import MeasuredRange
 from paceline.estimators._metrics import Scores
@@ -36,7 +37,10 @@ class FitResult:
     scores
         Errors on rows that the fit had not seen; None when there were too few.
     residuals
-        Sorted sizes of the held-out log-ratios measured / predicted.
+        Sorted sizes of the held-out log-ratios measured / predicted, in units of what
+        `difficulty` expects at each place.
+    difficulty
+        Where errors are large; None when all places are alike.
     covers
         What the held-out rows stand for, in words.
     shares
@@ -45,12 +49,14 @@ class FitResult:
         Spread of every constant, or None when not studied.
     n_rows
         Number of rows fitted.
+    noise_floor
+        What repeats of one configuration differ by, as a share; None without repeats.
     notes
         What a reader should know.
     """
 
     form: str
-    estimator: GenericRegressor
+    estimator: Any
     measured: MeasuredRange
     basis: TimeBasis
     scores: Scores | None
@@ -59,6 +65,8 @@ class FitResult:
     shares: Mapping[str, float]
     stability: Stability | None
     n_rows: int
+    difficulty: Difficulty | None = None
+    noise_floor: float | None = None
     notes: tuple[str, ...] = field(default=())
 
     def predict(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -88,7 +96,8 @@ class FitResult:
         width = half_width(self.residuals)
         if width is None:
             return (np.full(len(X), np.nan),) * 2
-        wide = np.minimum(width * (1.0 + distance), 300.0)
+        unit = 1.0 if self.difficulty is None else self.difficulty.at(X)
+        wide = np.minimum(width * unit * (1.0 + distance), 300.0)
         cheapest, dearest = self._level_range(X)
         floor = np.maximum(predicted, np.finfo(float).tiny)
         return (

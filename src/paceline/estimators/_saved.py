@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,18 @@ import numpy as np
 from paceline.dataset import TimeBasis, write_text
 from paceline.errors import InvalidInputError, SchemaError
 from paceline.estimators._columns import Columns
+from paceline.estimators._corrected import CorrectedRegressor
+from paceline.estimators._correction import Blend
+from paceline.estimators._difficulty import Difficulty
 from paceline.estimators._expression import GenericExpression
 from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._measured import MeasuredRange
 from paceline.estimators._metrics import Scores
+from paceline.estimators._posynomial import (
+    Front,
+    PosynomialExpression,
+    PosynomialRegressor,
+)
 from paceline.estimators._result import SCHEMA, FitResult
 from paceline.estimators._stability import Stability
 
@@ -31,6 +39,8 @@ _SETTINGS = (
     "solver",
     "random_state",
 )
+_POSYNOMIAL_SETTINGS = ("n_terms", "max_terms", "max_constants", "strength", "random_state")
+_CORRECTED_SETTINGS = ("n_terms", "random_state")
 
 
 def save_fit(fit: FitResult, path: str | Path) -> None:
@@ -60,36 +70,38 @@ def load_fit(path: str | Path) -> FitResult:
 
 def fit_to_dict(fit: FitResult) -> dict[str, Any]:
     """Return a fit as plain data."""
-    model = fit.estimator
+    extrinsic = list(fit.estimator.extrinsic or ())
     return {
         "schema": SCHEMA,
         "form": fit.form,
         "n_rows": fit.n_rows,
         "basis": fit.basis.to_dict(),
         "roles": {
-            "intrinsic": [n for n in fit.measured.names if n not in model.columns_.extrinsic],
-            "extrinsic": list(model.columns_.extrinsic),
-            "categorical": list(model.columns_.levels),
+            "intrinsic": [n for n in fit.measured.names if n not in extrinsic],
+            "extrinsic": extrinsic,
+            "categorical": list(fit.measured.levels),
         },
-        "settings": {name: getattr(model, name) for name in _SETTINGS},
-        "expression": model.expression_.to_dict(),
-        "cost": model.cost_,
-        "at_bounds": list(model.at_bounds_),
+        "expression": fit.estimator.expression_.to_dict(),
+        **_WRITERS[fit.form](fit.estimator),
         "measured": fit.measured.to_dict(),
         "scores": None if fit.scores is None else fit.scores.to_dict(),
+        "noise_floor": fit.noise_floor,
         "covers": fit.covers,
         "shares": dict(fit.shares),
         "stability": None if fit.stability is None else fit.stability.to_dict(),
         "notes": list(fit.notes),
+        "difficulty": None if fit.difficulty is None else fit.difficulty.to_dict(),
         "residuals": list(fit.residuals),
     }
 
 
 def fit_from_dict(data: Mapping[str, Any]) -> FitResult:
     """Return the fit that `fit_to_dict` wrote."""
-    if data["form"] != "generic":
-        raise InvalidInputError(f"`form` must be 'generic', but got {data['form']!r}.")
-    stability = data["stability"]
+    if data["form"] not in _READERS:
+        known = ", ".join(map(repr, _READERS))
+        raise InvalidInputError(f"`form` must be one of {known}, but got {data['form']!r}.")
+    stability, difficulty = data["stability"], data.get("difficulty")
+    floor = data.get("noise_floor")
     fit = FitResult(
         form=str(data["form"]),
         estimator=_restore(data),
@@ -97,23 +109,39 @@ def fit_from_dict(data: Mapping[str, Any]) -> FitResult:
         basis=TimeBasis.from_dict(data["basis"]),
         scores=_scores(data["scores"]),
         residuals=tuple(float(r) for r in data["residuals"]),
+        difficulty=None if difficulty is None else Difficulty.from_dict(difficulty),
         covers=str(data["covers"]),
         shares={str(k): float(v) for k, v in data["shares"].items()},
         stability=None if stability is None else Stability.from_dict(stability),
         n_rows=int(data["n_rows"]),
+        noise_floor=None if floor is None else float(floor),
         notes=tuple(str(note) for note in data["notes"]),
     )
     _check_consistent(fit)
     return fit
 
 
-def _restore(data: Mapping[str, Any]) -> GenericRegressor:
-    expression = GenericExpression.from_dict(data["expression"])
+def _restore(data: Mapping[str, Any]) -> Any:
     roles = data["roles"]
-    settings = {name: data["settings"][name] for name in _SETTINGS}
-    model = GenericRegressor(
-        extrinsic=list(roles["extrinsic"]), categorical=list(roles["categorical"]), **settings
-    )
+    model = _READERS[data["form"]](data)
+    model.set_params(extrinsic=list(roles["extrinsic"]), categorical=list(roles["categorical"]))
+    names = MeasuredRange.from_dict(data["measured"]).names
+    model.feature_names_in_ = np.array(names, dtype=object)
+    model.n_features_in_ = len(names)
+    return model
+
+
+def _write_generic(model: GenericRegressor) -> dict[str, Any]:
+    return {
+        "settings": {name: getattr(model, name) for name in _SETTINGS},
+        "cost": model.cost_,
+        "at_bounds": list(model.at_bounds_),
+    }
+
+
+def _read_generic(data: Mapping[str, Any]) -> GenericRegressor:
+    model = GenericRegressor(**{name: data["settings"][name] for name in _SETTINGS})
+    expression = GenericExpression.from_dict(data["expression"])
     model.expression_ = expression
     model.columns_ = Columns(
         terms=tuple(t.name for t in expression.terms),
@@ -123,10 +151,51 @@ def _restore(data: Mapping[str, Any]) -> GenericRegressor:
     model._stability = None
     model.cost_ = float(data["cost"])
     model.at_bounds_ = tuple(map(str, data["at_bounds"]))
-    names = MeasuredRange.from_dict(data["measured"]).names
-    model.feature_names_in_ = np.array(names, dtype=object)
-    model.n_features_in_ = len(names)
+    model.check_choices()
     return model
+
+
+def _write_posynomial(model: PosynomialRegressor) -> dict[str, Any]:
+    settings = {name: getattr(model, name) for name in _POSYNOMIAL_SETTINGS}
+    return {"settings": settings, "front": model.front_.to_dict()}
+
+
+def _read_posynomial(data: Mapping[str, Any]) -> PosynomialRegressor:
+    model = PosynomialRegressor(**{n: data["settings"][n] for n in _POSYNOMIAL_SETTINGS})
+    model.expression_ = PosynomialExpression.from_dict(data["expression"])
+    model.front_ = Front.from_dict(data["front"])
+    return model
+
+
+def _write_corrected(model: CorrectedRegressor) -> dict[str, Any]:
+    return {
+        "settings": {name: getattr(model, name) for name in _CORRECTED_SETTINGS},
+        "front": model.front_.to_dict(),
+        "formula_error": model.formula_error_,
+        "blend": None if model.blend_ is None else model.blend_.to_dict(),
+    }
+
+
+def _read_corrected(data: Mapping[str, Any]) -> CorrectedRegressor:
+    model = CorrectedRegressor(**{n: data["settings"][n] for n in _CORRECTED_SETTINGS})
+    model.expression_ = PosynomialExpression.from_dict(data["expression"])
+    model.front_ = Front.from_dict(data["front"])
+    model.blend_ = None if data["blend"] is None else Blend.from_dict(data["blend"])
+    error = data["formula_error"]
+    model.formula_error_ = None if error is None else float(error)
+    return model
+
+
+_WRITERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    "generic": _write_generic,
+    "posynomial": _write_posynomial,
+    "corrected": _write_corrected,
+}
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "generic": _read_generic,
+    "posynomial": _read_posynomial,
+    "corrected": _read_corrected,
+}
 
 
 def _scores(data: Mapping[str, float | None] | None) -> Scores | None:
@@ -144,20 +213,12 @@ def _check_consistent(fit: FitResult) -> None:
             f"expression and measured range must name the same parameters, but differ in "
             f"{', '.join(sorted(names ^ set(measured.names)))}."
         )
-    if set(fit.estimator.extrinsic or ()) != set(expression.powers):
+    if not set(fit.estimator.extrinsic or ()) <= set(measured.ranges):
         raise InvalidInputError("`roles` must agree with the expression, but do not.")
-    costs = [
-        expression.base_s,
-        expression.constant_s,
-        *(t.coefficient_s for t in expression.terms),
-    ]
-    costs += [cost for group in expression.levels.values() for cost in group.values()]
-    powers = [*expression.powers.values(), *(t.power for t in expression.terms)]
     ends = [end for pair in measured.ranges.values() for end in pair]
     rules = {
-        "all numbers must be finite": np.isfinite([*costs, *powers, *ends, *fit.residuals]).all(),
-        "coefficients must not be negative": min(costs) >= 0,
-        "powers must be within 100": np.abs(powers or [0.0]).max() <= 100,
+        **expression.rules(),
+        "all numbers must be finite": np.isfinite([*ends, *fit.residuals]).all(),
         "ranges must be ordered": all(low <= high for low, high in measured.ranges.values()),
         "every categorical parameter must have levels": all(measured.levels.values())
         and all(expression.levels.values()),
@@ -171,7 +232,6 @@ def _check_consistent(fit: FitResult) -> None:
     broken = [rule for rule, holds in rules.items() if not holds]
     if broken:
         raise InvalidInputError(f"{broken[0]}, but they are not so here.")
-    fit.estimator.check_choices()
 
 
 def _read_json(path: Path) -> Mapping[str, Any]:

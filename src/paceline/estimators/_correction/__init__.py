@@ -1,13 +1,15 @@
 """What a smooth black box adds to an expression, kept as arrays."""
 
 from paceline.estimators._correction._blend import Blend, Reach
-from paceline.estimators._correction._kernel import places_of
+from paceline.estimators._correction._kernel import Kernel, Places, places_of
 from paceline.estimators._correction._members import MEMBERS, Residuals, fit_member, learn
 from paceline.estimators._correction._stack import stack_weights
 
 __all__ = [
     "MEMBERS",
     "Blend",
+    "Kernel",
+    "Places",
     "Reach",
     "Residuals",
     "fit_member",

@@ -87,11 +87,7 @@ class Blend:
     def to_dict(self) -> dict[str, Any]:
         """Return the blend as plain data."""
         return {
-            "layout": {
-                "stand_ins": dict(self.layout.stand_ins),
-                "zeros": list(self.layout.zeros),
-                "levels": {n: list(known) for n, known in self.layout.levels.items()},
-            },
+            "layout": self.layout.to_dict(),
             "reach": {"low": self.reach.low.tolist(), "high": self.reach.high.tolist()},
             "baseline": self.baseline.to_dict(),
             "members": {name: member.to_dict() for name, member in self.members.items()},
@@ -101,14 +97,8 @@ class Blend:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Blend:
         """Return the blend that `to_dict` wrote, checked."""
-        layout = Layout(
-            stand_ins={str(n): float(v) for n, v in data["layout"]["stand_ins"].items()},
-            zeros=tuple(map(str, data["layout"]["zeros"])),
-            levels={str(n): tuple(map(str, k)) for n, k in data["layout"]["levels"].items()},
-            devices=(),
-        )
         blend = cls(
-            layout=layout,
+            layout=Layout.from_dict(data["layout"]),
             reach=Reach(
                 low=np.asarray(data["reach"]["low"], dtype=float),
                 high=np.asarray(data["reach"]["high"], dtype=float),
@@ -122,11 +112,9 @@ class Blend:
 
     def check(self) -> None:
         """Refuse parts that do not fit together."""
-        n_numbers = len(self.layout.stand_ins)
-        n_levels = len(self.layout.zeros) + len(self.layout.levels)
-        shapes = [(m.places.logs.shape[1], m.places.codes.shape[1]) for m in self.members.values()]
-        if any(shape != (n_numbers, n_levels) for shape in shapes):
+        if not all(member.places.fits(self.layout) for member in self.members.values()):
             raise InvalidInputError("corrections must have one place per parameter.")
+        n_numbers = len(self.layout.stand_ins)
         if self.reach.low.shape != (n_numbers,) or self.reach.high.shape != (n_numbers,):
             raise InvalidInputError("the reach must name every numeric parameter.")
         if set(self.members) != set(self.weights) or not 0 <= self.formula_share <= 1 + 1e-9:

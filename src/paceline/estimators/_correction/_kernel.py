@@ -34,6 +34,17 @@ class Places:
         """Return the given rows."""
         return Places(logs=self.logs[rows], codes=self.codes[rows])
 
+    def fits(self, layout: Layout) -> bool:
+        """Return whether there is one number or code for every parameter."""
+        n_codes = len(layout.zeros) + len(layout.levels)
+        return (self.logs.shape[1], self.codes.shape[1]) == (len(layout.stand_ins), n_codes)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], n_rows: int) -> Places:
+        """Return places from tables called `logs` and `codes`, checked."""
+        codes = _table(data["codes"], n_rows).astype(np.intp)
+        return cls(logs=_table(data["logs"], n_rows), codes=codes)
+
 
 def places_of(layout: Layout, X: Any) -> Places:
     """Return where the rows of `X` lie; an unseen level is at -1, equal to none."""
@@ -64,6 +75,29 @@ class Kernel:
     shape: str
     scales: Array
     levels: Array
+
+    def fits(self, places: Places) -> bool:
+        """Return whether there is one scale for every parameter."""
+        n_scales = (len(self.scales), len(self.levels))
+        return n_scales == (places.logs.shape[1], places.codes.shape[1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the kernel as plain data."""
+        return {
+            "shape": self.shape,
+            "scales": self.scales.tolist(),
+            "levels": self.levels.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Kernel:
+        """Return the kernel that `to_dict` wrote, checked."""
+        scales, levels = (np.asarray(data[name], dtype=float) for name in ("scales", "levels"))
+        if data["shape"] not in SHAPES:
+            raise InvalidInputError(f"a kernel must be one of {', '.join(SHAPES)}.")
+        if not (np.isfinite(scales).all() and np.isfinite(levels).all()):
+            raise InvalidInputError("all scales of a kernel must be finite.")
+        return cls(shape=str(data["shape"]), scales=np.abs(scales), levels=np.abs(levels))
 
     def between(self, a: Places, b: Places) -> Array:
         """Return the kernel of every pair, 1 at equal places."""
@@ -127,10 +161,7 @@ class KernelSum:
         return {
             "logs": self.places.logs.tolist(),
             "codes": self.places.codes.tolist(),
-            "kernels": [
-                {"shape": k.shape, "scales": k.scales.tolist(), "levels": k.levels.tolist()}
-                for k in self.kernels
-            ],
+            "kernels": [kernel.to_dict() for kernel in self.kernels],
             "weights": self.weights.tolist(),
             "offset": self.offset,
         }
@@ -139,30 +170,19 @@ class KernelSum:
     def from_dict(cls, data: Mapping[str, Any]) -> KernelSum:
         """Return the sum that `to_dict` wrote, with every shape checked."""
         n_rows = len(data["codes"])
-        kernels = tuple(_read_kernel(kernel) for kernel in data["kernels"])
-        logs, codes = _table(data["logs"], n_rows), _table(data["codes"], n_rows).astype(np.intp)
+        kernels = tuple(Kernel.from_dict(kernel) for kernel in data["kernels"])
+        places = Places.from_dict(data, n_rows)
         weights = _table(data["weights"], len(kernels))
         if weights.shape != (len(kernels), n_rows):
             raise InvalidInputError("a correction must have one weight per kernel and place.")
-        for kernel in kernels:
-            if len(kernel.scales) != logs.shape[1] or len(kernel.levels) != codes.shape[1]:
-                raise InvalidInputError("a kernel must have one scale per parameter.")
+        if not all(kernel.fits(places) for kernel in kernels):
+            raise InvalidInputError("a kernel must have one scale per parameter.")
         return cls(
-            places=Places(logs=logs, codes=codes),
+            places=places,
             kernels=kernels,
             weights=weights,
             offset=float(data["offset"]),
         )
-
-
-def _read_kernel(data: Mapping[str, Any]) -> Kernel:
-    if data["shape"] not in SHAPES:
-        raise InvalidInputError(f"a kernel must be one of {', '.join(SHAPES)}.")
-    return Kernel(
-        shape=str(data["shape"]),
-        scales=np.abs(np.asarray(data["scales"], dtype=float)),
-        levels=np.abs(np.asarray(data["levels"], dtype=float)),
-    )
 
 
 def _table(rows: Sequence[Sequence[float]], n_rows: int) -> Array:

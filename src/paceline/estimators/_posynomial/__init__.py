@@ -2,12 +2,21 @@
 
 from paceline.estimators._posynomial._expression import PosynomialExpression, PosynomialTerm
 from paceline.estimators._posynomial._front import Front, FrontMember
-from paceline.estimators._posynomial._regressor import PosynomialRegressor
+from paceline.estimators._posynomial._regressor import (
+    PosynomialRegressor,
+    choice_folds,
+    labels_of,
+)
+from paceline.estimators._posynomial._rows import Layout, layout_of
 
 __all__ = [
     "Front",
     "FrontMember",
+    "Layout",
     "PosynomialExpression",
     "PosynomialRegressor",
     "PosynomialTerm",
+    "choice_folds",
+    "labels_of",
+    "layout_of",
 ]

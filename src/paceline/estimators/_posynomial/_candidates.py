@@ -10,24 +10,25 @@ import numpy as np
 
 from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold
+from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import (
-    POWER_STRENGTHS,
     FrontMember,
-    Setting,
     held_out_logs,
     percentage_errors,
     standard_error,
 )
-from paceline.estimators._posynomial._problem import PosynomialProblem
+from paceline.estimators._posynomial._problem import PosynomialProblem, Strengths
+from paceline.estimators._posynomial._prune import prune
 from paceline.estimators._posynomial._rows import Layout
 from paceline.estimators._posynomial._simplify import express
 from paceline.estimators._posynomial._solve import Solution, grow_path
 
-_CAUTIOUS = Setting(strength=POWER_STRENGTHS[-1], owns_levels=False)
+_LEVEL_SHARE = 0.5  # of the strength of the powers
+_OWN_SHARE = 2.0
 
 
 class Candidates:
-    """Paths grown with several settings on the same rows.
+    """Paths grown with shared levels, and with levels of their own for every term.
 
     Parameters
     ----------
@@ -41,6 +42,8 @@ class Candidates:
         Rows to fit and rows to test; none when there are too few rows.
     n_terms
         Most terms.
+    strength
+        Of the ridge on powers.
     random_state
         Seed of the starts.
     """
@@ -52,68 +55,65 @@ class Candidates:
         labels: Any,
         folds: Sequence[Fold],
         n_terms: int,
+        strength: float,
         random_state: int,
     ) -> None:
         self._problem, self._layout, self._labels = problem, layout, labels
-        self._paths: dict[Setting, list[Solution]] = {}
-        self._logs: dict[Setting, Array] = {}
-        for setting in _settings(problem) if folds else (_CAUTIOUS,):
-            own = self.problem_of(setting)
-            self._paths[setting] = grow_path(own, n_terms, random_state)
-            logs = np.full((n_terms, len(problem.rows)), np.nan)
-            self._logs[setting] = (
-                held_out_logs(own, folds, n_terms, random_state) if folds else logs
+        self._strength = strength
+        self._logs: dict[bool, Array] = {}
+        self._solutions: dict[tuple[bool, int], Solution] = {}
+        for owns in _ways(problem, bool(folds)):
+            own = self.with_strengths(problem, owns)
+            path = grow_path(own, n_terms, random_state)
+            for k in range(int(owns), n_terms):  # the levels of one term are its own anyway
+                self._solutions[owns, k] = prune(own, path[k], layout)
+            nothing = np.full((n_terms, len(problem.rows)), np.nan)
+            self._logs[owns] = (
+                held_out_logs(own, folds, n_terms, random_state) if folds else nothing
             )
-        self._choices = self._best_settings(n_terms)
-        self.members = tuple(self._member(setting, k) for setting, k in self._choices)
+        self._keys = sorted(self._solutions, key=lambda key: self._express(key).n_constants)
+        self.members = tuple(self._member(key) for key in self._keys)
 
-    def problem_of(self, setting: Setting) -> PosynomialProblem:
-        """Return the problem with the strengths of a setting."""
-        return replace(self._problem, strengths=setting.strengths)
+    def with_strengths(self, problem: PosynomialProblem, owns_levels: bool) -> PosynomialProblem:
+        """Return a problem with the ridges of one way to treat levels."""
+        strengths = Strengths(
+            power=self._strength,
+            level=_LEVEL_SHARE * self._strength,
+            own_level=_OWN_SHARE * self._strength if owns_levels else None,
+        )
+        return replace(problem, strengths=strengths)
 
-    def setting(self, place: int) -> Setting:
-        """Return how a member was grown."""
-        return self._choices[place][0]
+    def whole_problem(self, problem: PosynomialProblem, place: int) -> PosynomialProblem:
+        """Return a problem of other rows with the ridges of a member."""
+        return self.with_strengths(problem, self._keys[place][0])
 
     def solution(self, place: int) -> Solution:
         """Return the constants of a member."""
-        setting, k = self._choices[place]
-        return self._paths[setting][k]
+        return self._solutions[self._keys[place]]
 
     def held_out_logs(self, place: int) -> Array:
         """Return the log predictions of every row by a path grown without it."""
-        setting, k = self._choices[place]
-        return self._logs[setting][k]
+        owns, k = self._keys[place]
+        return self._logs[owns][k]
 
-    def _best_settings(self, n_terms: int) -> list[tuple[Setting, int]]:
-        """Return for every number of terms, and both ways with levels, the best strength."""
-        best: dict[tuple[int, bool], tuple[float, Setting]] = {}
-        for setting, logs in self._logs.items():
-            for k in range(n_terms):
-                if k == 0 and setting.owns_levels:
-                    continue  # the levels of one term are its own anyway
-                error = float(percentage_errors(logs[k], self._problem.target).mean())
-                key = (k, setting.owns_levels)
-                if key not in best or error < best[key][0]:
-                    best[key] = (error, setting)
-        found = [(setting, k) for (k, _), (_, setting) in best.items()]
-        return sorted(found, key=lambda pair: self._n_constants(*pair))
+    def power_law(self) -> tuple[PosynomialProblem, PosynomialExpression]:
+        """Return the problem and the expression of one term."""
+        return self.with_strengths(self._problem, False), self._express((False, 0))
 
-    def _n_constants(self, setting: Setting, k: int) -> int:
-        return express(self._paths[setting][k], self._layout).n_constants
+    def _express(self, key: tuple[bool, int]) -> PosynomialExpression:
+        return express(self._solutions[key], self._layout)
 
-    def _member(self, setting: Setting, k: int) -> FrontMember:
-        errors = percentage_errors(self._logs[setting][k], self._problem.target)
+    def _member(self, key: tuple[bool, int]) -> FrontMember:
+        owns, k = key
+        errors = percentage_errors(self._logs[owns][k], self._problem.target)
         return FrontMember(
             n_terms=k + 1,
-            owns_levels=setting.owns_levels,
-            n_constants=self._n_constants(setting, k),
+            owns_levels=owns,
+            n_constants=self._express(key).n_constants,
             error=float(errors.mean()),
             standard_error=standard_error(errors, self._labels),
-            strength=setting.strength,
         )
 
 
-def _settings(problem: PosynomialProblem) -> list[Setting]:
-    ways = (False, True) if problem.rows.marks.shape[1] else (False,)
-    return [Setting(strength=s, owns_levels=own) for own in ways for s in POWER_STRENGTHS]
+def _ways(problem: PosynomialProblem, can_choose: bool) -> tuple[bool, ...]:
+    return (False, True) if can_choose and problem.rows.marks.shape[1] else (False,)

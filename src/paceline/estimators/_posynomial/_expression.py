@@ -130,6 +130,24 @@ class PosynomialExpression:
         named |= _named_factors(self.factors, "")
         return named | {f"zero[{name}]": factor for name, factor in self.zero_factors.items()}
 
+    def rules(self) -> dict[str, bool]:
+        """Return what must hold of the numbers of an expression, and whether it does."""
+        factors = [f for g in self.factors.values() for f in g.values()]
+        factors += [f for t in self.terms for g in t.factors.values() for f in g.values()]
+        positive = [*factors, *self.stand_ins.values(), *self.zero_factors.values()]
+        positive += [t.coefficient_s for t in self.terms]
+        powers = [p for t in self.terms for p in t.powers.values()]
+        named = {
+            n for t in self.terms for n in (*t.powers, *([t.collective] if t.collective else []))
+        }
+        return {
+            "all constants must be finite": bool(np.isfinite([*positive, *powers]).all()),
+            "coefficients and factors must be positive": min(positive, default=1.0) > 0,
+            "powers must be within 100": max(map(abs, powers), default=0.0) <= 100,
+            "an expression must have terms": bool(self.terms),
+            "terms must be of numeric parameters": named <= set(self.stand_ins),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return the expression as plain data."""
         return {

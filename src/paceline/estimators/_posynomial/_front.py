@@ -10,30 +10,8 @@ import numpy as np
 
 from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold
-from paceline.estimators._posynomial._problem import PosynomialProblem, Strengths, log_sum
+from paceline.estimators._posynomial._problem import PosynomialProblem, log_sum
 from paceline.estimators._posynomial._solve import Solution, grow_path
-
-# each is tried; the held-out error chooses
-POWER_STRENGTHS = (0.03, 0.3)
-_LEVEL_SHARE = 0.5  # of the strength of the powers
-_OWN_SHARE = 2.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """How a path of expressions is grown."""
-
-    strength: float
-    owns_levels: bool
-
-    @property
-    def strengths(self) -> Strengths:
-        """The strengths of all ridges."""
-        return Strengths(
-            power=self.strength,
-            level=_LEVEL_SHARE * self.strength,
-            own_level=_OWN_SHARE * self.strength if self.owns_levels else None,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +30,6 @@ class FrontMember:
         Mean absolute percentage error on rows that were held out; NaN when none were.
     standard_error
         Of that mean, counting rows that belong together as one.
-    strength
-        Of the ridge on powers.
     """
 
     n_terms: int
@@ -61,7 +37,6 @@ class FrontMember:
     n_constants: int
     error: float
     standard_error: float
-    strength: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return the member as plain data."""
@@ -71,7 +46,6 @@ class FrontMember:
             "n_constants": self.n_constants,
             "error": None if np.isnan(self.error) else self.error,
             "standard_error": None if np.isnan(self.standard_error) else self.standard_error,
-            "strength": self.strength,
         }
 
     @classmethod
@@ -84,7 +58,6 @@ class FrontMember:
             n_constants=int(data["n_constants"]),
             error=float("nan") if error is None else float(error),
             standard_error=float("nan") if spread is None else float(spread),
-            strength=float(data["strength"]),
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ from paceline.estimators._threads import one_thread
 
 MIN_ROWS = 12  # with fewer, held-out errors choose nothing but noise
 N_FOLDS = 5
-_MAX_CHOICE_ROWS = 3_000  # to choose with; the final fit takes all
+_MAX_CHOICE_ROWS = 1_000  # to choose with; the final fit takes all
 _N_ROWS_PER_TERM = 8
 
 
@@ -42,6 +41,8 @@ class PosynomialRegressor(BaseTimeRegressor):
         Most terms that are tried.
     max_constants
         Most constants of the default choice.
+    strength
+        Of the ridge on powers, in units of one row's weight; levels have half of it.
     random_state
         Seed of the folds and of the starts.
 
@@ -76,6 +77,7 @@ class PosynomialRegressor(BaseTimeRegressor):
         n_terms: int | None = None,
         max_terms: int = 5,
         max_constants: int = 40,
+        strength: float = 0.1,
         random_state: int = 0,
     ) -> None:
         self.extrinsic = extrinsic
@@ -83,6 +85,7 @@ class PosynomialRegressor(BaseTimeRegressor):
         self.n_terms = n_terms
         self.max_terms = max_terms
         self.max_constants = max_constants
+        self.strength = strength
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -124,11 +127,17 @@ class PosynomialRegressor(BaseTimeRegressor):
         rows, folds = choice_folds(labels, self.random_state)
         n_terms = self._n_tried(len(times)) if folds else self.n_terms or 1
         tried = self.candidates_ = Candidates(
-            problem.take(rows), self.layout_, labels[rows], folds, n_terms, self.random_state
+            problem.take(rows),
+            self.layout_,
+            labels[rows],
+            folds,
+            n_terms,
+            self.strength,
+            self.random_state,
         )
         chosen, best = choose(tried.members, self.max_constants, self.n_terms)
         self.front_ = Front(members=tried.members, chosen=chosen, most_accurate=best)
-        whole = replace(problem, strengths=tried.setting(chosen).strengths)
+        whole = tried.whole_problem(problem, chosen)
         self.expression_ = express(tidy(whole, tried.solution(chosen)), self.layout_)
         return rows, tried.held_out_logs(chosen)
 

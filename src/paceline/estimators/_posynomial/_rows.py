@@ -76,6 +76,25 @@ class Layout:
             start += len(known)
         return tuple(found)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the layout as plain data."""
+        return {
+            "stand_ins": dict(self.stand_ins),
+            "zeros": list(self.zeros),
+            "levels": {name: list(known) for name, known in self.levels.items()},
+            "devices": list(self.devices),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Layout:
+        """Return the layout that `to_dict` wrote."""
+        return cls(
+            stand_ins={str(n): float(v) for n, v in data["stand_ins"].items()},
+            zeros=tuple(map(str, data["zeros"])),
+            levels={str(n): tuple(map(str, known)) for n, known in data["levels"].items()},
+            devices=tuple(map(str, data["devices"])),
+        )
+
     def encode(self, X: pd.DataFrame) -> Rows:
         """Return the rows of `X` as numbers."""
         values = {name: not_negative(X[name]) for name in self.stand_ins}

@@ -46,10 +46,16 @@ def drop_idle_terms(problem: PosynomialProblem, solution: Solution) -> Solution:
     shares = np.exp(logs - np.logaddexp.reduce(logs, axis=1)[:, None])
     kept = np.flatnonzero(shares.max(axis=0) >= _NEVER_MATTERS)
     c = solution.constants
+    free = None if solution.free is None else _keep_terms(c.like(solution.free), kept).flat()
     return Solution(
-        constants=replace(c, base=c.base[kept], powers=c.powers[kept], own=c.own[kept]),
+        constants=_keep_terms(c, kept),
         kinds=tuple(solution.kinds[k] for k in kept),
+        free=None if free is None else free.astype(bool),
     )
+
+
+def _keep_terms(c: Constants, kept: Any) -> Constants:
+    return replace(c, base=c.base[kept], powers=c.powers[kept], own=c.own[kept])
 
 
 def round_powers(problem: PosynomialProblem, solution: Solution, smoothing: float) -> Solution:
@@ -57,19 +63,20 @@ def round_powers(problem: PosynomialProblem, solution: Solution, smoothing: floa
 
     The nearest ones first; after each the other constants settle anew.
     """
-    start = problem.cost(solution.constants, solution.kinds, smoothing)
-    fixed = np.zeros(solution.constants.powers.shape, dtype=bool)
-    limit, cost = start * (1 + _NOTICED_IN_ALL), start
+    cost = problem.cost(solution.constants, solution.kinds, smoothing)
+    limit = cost * (1 + _NOTICED_IN_ALL)
+    n_terms = len(solution.kinds)
     for k, i, value in _wishes(solution.constants.powers):
-        trial_fixed = fixed.copy()
-        trial_fixed[k, i] = True
-        powers = solution.constants.powers.copy()
-        powers[k, i] = value
-        moved = replace(solution, constants=replace(solution.constants, powers=powers))
-        settled = descend(problem, moved, smoothing, _N_STEPS, _free(moved.constants, trial_fixed))
+        c = solution.constants
+        place = n_terms + k * c.powers.shape[1] + i
+        x = c.flat()
+        free = np.ones(len(x), dtype=bool) if solution.free is None else solution.free.copy()
+        x[place], free[place] = value, False
+        moved = replace(solution, constants=c.like(x), free=free)
+        settled = descend(problem, moved, smoothing, _N_STEPS)
         new = problem.cost(settled.constants, settled.kinds, smoothing)
         if new <= min(cost * (1 + _NOTICED), limit):
-            solution, fixed, cost = settled, trial_fixed, new
+            solution, cost = settled, new
     return solution
 
 
@@ -77,23 +84,14 @@ def _wishes(powers: Array) -> list[tuple[int, int, float]]:
     """Return (term, parameter, nice value), the nearest first."""
     wishes = []
     for (k, i), power in np.ndenumerate(powers):
+        if power == 0.0:
+            continue
         nice = np.sign(power) * NICE[np.argmin(np.abs(np.abs(power) - NICE[:6]))]
         if abs(power - nice) > _NEAR:
             nice = np.sign(power) * NICE[np.argmin(np.abs(np.abs(power) - NICE))]
         if abs(power - nice) <= _NEAR:
             wishes.append((abs(power - nice), k, i, float(nice)))
     return [(k, i, nice) for _, k, i, nice in sorted(wishes)]
-
-
-def _free(c: Constants, fixed: Array) -> Array:
-    """Return which constants may move."""
-    return np.concatenate(
-        [
-            np.ones(len(c.base), dtype=bool),
-            np.logical_not(fixed.ravel()),
-            np.ones(c.shared.size + c.own.size, dtype=bool),
-        ]
-    )
 
 
 def express(solution: Solution, layout: Layout) -> PosynomialExpression:

@@ -15,9 +15,9 @@ from paceline.estimators._posynomial._problem import Constants, Kinds, Posynomia
 N_START_ROWS = 500  # enough to tell a good start from a bad one
 N_POLISH_ROWS = 4_000
 
-_QUICK = 6  # steps that a start is given to prove itself
+_QUICK = 5  # steps that a start is given to prove itself
 _POLISH = 40
-_N_SPLITS = 2
+_N_SPLITS = 1
 _FLOOR = 5e-3  # of the smoothing: half a percent
 _NEW_SHARE = np.log(4.0)  # a new term begins at a quarter of the median time
 _MAX_STEP = 2.0
@@ -26,10 +26,11 @@ _GAINED = 1e-4  # of the cost: less in one step, and the descent is over
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Constants of K terms and what each term carries."""
+    """Constants of K terms, what each term carries, and which constants may move (None: all)."""
 
     constants: Constants
     kinds: Kinds
+    free: Any = None
 
 
 def grow_path(problem: PosynomialProblem, n_terms: int, random_state: int) -> list[Solution]:
@@ -115,14 +116,12 @@ def descend(
     solution: Solution,
     smoothing: float,
     n_steps: int,
-    free: Any = None,
 ) -> Solution:
     """Return the minimum near a solution by damped Gauss-Newton steps.
 
     The Hessian is positive definite by construction, so a Cholesky factor gives every step.
-    `free` marks the constants that may move.
     """
-    c, kinds = solution.constants, solution.kinds
+    c, kinds, free = solution.constants, solution.kinds, solution.free
     x, damping = c.flat(), 1e-3
     for _ in range(n_steps):
         cost, gradient, hessian = problem.expand(c.like(x), kinds, smoothing)
@@ -139,7 +138,7 @@ def descend(
         x, damping = better, max(damping / 5.0, 1e-9)
         if cost - new < _GAINED * cost:
             break
-    return Solution(constants=c.like(x), kinds=kinds)
+    return replace(solution, constants=c.like(x))
 
 
 def _step(gradient: Array, hessian: Array, damping: float, free: Any = None) -> Array:
