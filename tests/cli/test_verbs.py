@@ -129,7 +129,8 @@ def test_compare_prints_one_table_and_writes_csv_and_json(
     table = tmp_path / "table.csv"
     outcome = run("compare", study, "--holdout", "0.3", "-o", table)
     assert outcome.code == 0
-    for name in ("generic", "generic-l1", "generic-l2", "power-law", "forest", "svr", "boosting"):
+    expressions = ("generic", "generic-l1", "generic-l2", "power-law", "extra-p")
+    for name in (*expressions, "forest", "svr", "boosting"):
         assert name in outcome.out
     assert pd.read_csv(table)["name"].iloc[0].startswith("generic")
     assert max(map(len, outcome.out.splitlines())) <= 80

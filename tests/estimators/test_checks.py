@@ -2,12 +2,14 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from paceline.estimators._black_boxes import BlackBoxRegressor
+from paceline.estimators._extra_p import ExtraPRegressor
 from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._power_law import PowerLawRegressor
 
 ESTIMATORS = [
     GenericRegressor(),
     PowerLawRegressor(),
+    ExtraPRegressor(),
     BlackBoxRegressor("forest", n_trees=5),
     BlackBoxRegressor("svr"),
     BlackBoxRegressor("boosting", n_trees=5),

@@ -1,6 +1,11 @@
 import pytest
 
-from paceline.estimators import BlackBoxRegressor, GenericRegressor, PowerLawRegressor
+from paceline.estimators import (
+    BlackBoxRegressor,
+    ExtraPRegressor,
+    GenericRegressor,
+    PowerLawRegressor,
+)
 from paceline.testing import EstimatorContract
 
 
@@ -20,6 +25,12 @@ class TestPowerLaw(EstimatorContract):
     @pytest.fixture
     def estimator(self) -> PowerLawRegressor:
         return PowerLawRegressor()
+
+
+class TestExtraP(EstimatorContract):
+    @pytest.fixture
+    def estimator(self) -> ExtraPRegressor:
+        return ExtraPRegressor()
 
 
 class TestForest(EstimatorContract):

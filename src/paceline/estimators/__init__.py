@@ -5,8 +5,11 @@ from paceline.estimators._comparison import Comparison, ComparisonRow, compare
 from paceline.estimators._corrected import CorrectedRegressor
 from paceline.estimators._epoch_regression import EpochRegression, fit_epoch_regression
 from paceline.estimators._expression import GenericExpression, Term
-from paceline.estimators._fit import FORMS, fit
+from paceline.estimators._extra_p import ExtraPRegressor
+from paceline.estimators._extra_p_terms import NormalForm
+from paceline.estimators._fit import fit
 from paceline.estimators._folds import folds_of, holdout_of
+from paceline.estimators._forms import FORMS
 from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._imbalance import (
     lif_by_phase,
@@ -78,12 +81,14 @@ __all__ = [
     "ComparisonRow",
     "CorrectedRegressor",
     "EpochRegression",
+    "ExtraPRegressor",
     "FitResult",
     "Front",
     "FrontMember",
     "GenericExpression",
     "GenericRegressor",
     "MeasuredRange",
+    "NormalForm",
     "Overlap",
     "Penalty",
     "PhaseStudy",

@@ -7,6 +7,7 @@ from typing import Any
 
 from paceline.dataset import Dataset
 from paceline.estimators._black_boxes import BlackBoxRegressor
+from paceline.estimators._extra_p import ExtraPRegressor
 from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._power_law import PowerLawRegressor
 
@@ -22,6 +23,9 @@ def default_members(random_state: int = 0) -> dict[str, Factory]:
         "generic-l1": _generic("l1", random_state),
         "generic-l2": _generic("l2", random_state),
         "power-law": lambda dataset: PowerLawRegressor(
+            extrinsic=dataset.extrinsic, categorical=dataset.categorical
+        ),
+        "extra-p": lambda dataset: ExtraPRegressor(
             extrinsic=dataset.extrinsic, categorical=dataset.categorical
         ),
         "forest": _black_box("forest", random_state),
