@@ -7,7 +7,7 @@ Every constant is positive but the powers, so every time is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ import pandas as pd
 
 from paceline.dataset import level_name
 from paceline.estimators._expression import Vector, not_negative
+from paceline.estimators._posynomial import _export
 
 Factors = Mapping[str, Mapping[str, float]]
 
@@ -164,6 +165,25 @@ class PosynomialExpression:
             "stand_ins": dict(self.stand_ins),
             "zero_factors": dict(self.zero_factors),
         }
+
+    def to_latex(self, digits: int = 4) -> str:
+        """Return the expression as LaTeX with so many significant digits."""
+        return _export.to_latex(self, digits)
+
+    def to_python(self, name: str = "time_s") -> str:
+        """Return the source of a Python function of all parameters that needs only ``math``."""
+        return _export.to_python(self, name)
+
+    def to_sympy(self, levels: Mapping[str, Any] | None = None) -> Any:
+        """Return a SymPy expression; levels not given become 0-or-1 symbols such as ``gpu=V100``.
+
+        It holds for positive numbers, and for 0 of parameters that were measured there.
+        """
+        return _export.to_sympy(self, levels)
+
+    def to_numpy(self) -> Callable[..., Any]:
+        """Return a function of one array or scalar per parameter, by name, or of a frame."""
+        return _export.to_numpy(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PosynomialExpression:

@@ -1,0 +1,262 @@
+"""A posynomial in the languages of others: LaTeX, Python, SymPy and NumPy."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from paceline.dataset import level_name
+from paceline.errors import MissingDependencyError, UnknownNameError
+from paceline.units import format_number
+
+if TYPE_CHECKING:
+    from paceline.estimators._posynomial._expression import PosynomialExpression, PosynomialTerm
+
+_PYTHON_HELPERS = """
+
+def _number(name, value, stand_in):
+    if value < 0:
+        raise ValueError(f"{name} must not be negative, but is {value}")
+    return float(value) if value > 0 else stand_in
+
+
+def _level(value):
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)
+"""
+
+
+def to_python(expression: PosynomialExpression, name: str = "time_s") -> str:
+    """Return the source of a function of all parameters that needs only ``math``."""
+    words = identifiers(expression.names)
+    lines = ["import math", _PYTHON_HELPERS, ""]
+    lines += [f"def {name}({', '.join(words.values())}):"]
+    lines += ['    """Return the time in seconds; an unknown level counts as an average one."""']
+    lines += ["    shared = 1.0", *_python_zeros(expression, words)]
+    lines += [
+        f"    {words[n]} = _number({n!r}, {words[n]}, {float(x)!r})"
+        for n, x in expression.stand_ins.items()
+    ]
+    lines += [f"    {words[n]} = _level({words[n]})" for n in expression.factors]
+    lines += _python_factors("shared", useful(expression.factors), words)
+    for k, term in enumerate(expression.terms, 1):
+        lines += [f"    term_{k} = {_python_product(term, words)}"]
+        lines += _python_factors(f"term_{k}", useful(term.factors), words)
+    terms = ", ".join(f"term_{k}" for k in range(1, len(expression.terms) + 1))
+    lines += [f"    return shared * math.fsum([{terms}])"]
+    return "\n".join(lines) + "\n"
+
+
+def _python_zeros(expression: PosynomialExpression, words: Mapping[str, str]) -> list[str]:
+    return [
+        f"    shared *= {float(factor)!r} if {words[name]} == 0 else 1.0"
+        for name, factor in expression.zero_factors.items()
+    ]
+
+
+def _python_factors(
+    target: str, factors: Mapping[str, Mapping[str, float]], words: Mapping[str, str]
+) -> list[str]:
+    lines = []
+    for name, group in factors.items():
+        known = {level: float(factor) for level, factor in group.items()}
+        lines.append(f"    {target} *= {known!r}.get({words[name]}, 1.0)")
+    return lines
+
+
+def _python_product(term: PosynomialTerm, words: Mapping[str, str]) -> str:
+    parts = [f"{float(term.coefficient_s)!r}"]
+    parts += [f"{words[name]} ** {float(power)!r}" for name, power in term.powers.items()]
+    if term.collective:
+        parts.append(f"(1 - 1 / max({words[term.collective]}, 1.0))")
+    return " * ".join(parts)
+
+
+def to_latex(expression: PosynomialExpression, digits: int = 4) -> str:
+    """Return an ``aligned`` formula, one term per line, with its level factors below."""
+    lines = [_latex_term(term, k, digits) for k, term in enumerate(expression.terms, 1)]
+    shared = [rf"f_{{{_latex_name(name)}}}" for name in useful(expression.factors)]
+    shared += [rf"z_{{{_latex_name(name)}}}" for name in expression.zero_factors]
+    head = r"t &= " + r"\, ".join([*shared, r"\Bigl("] if shared else [""])
+    text = head + " \\\\\n  &\\quad + ".join(lines) + (r" \Bigr)" if shared else "")
+    return "\\begin{aligned}\n  " + text + _latex_factors(expression, digits) + "\n\\end{aligned}"
+
+
+def _latex_term(term: PosynomialTerm, k: int, digits: int) -> str:
+    parts = [_latex_number(term.coefficient_s, digits)]
+    parts += [_latex_power(n, p, digits) for n, p in term.powers.items()]
+    if term.collective:
+        parts.append(rf"\left(1 - \frac{{1}}{{{_latex_name(term.collective)}}}\right)")
+    parts += [rf"f_{{{k},{_latex_name(name)}}}" for name in useful(term.factors)]
+    return r"\, ".join(parts)
+
+
+def _latex_power(name: str, power: float, digits: int) -> str:
+    if power == 1:
+        return _latex_name(name)
+    return f"{_latex_name(name)}^{{{format_number(power, digits)}}}"
+
+
+def _latex_factors(expression: PosynomialExpression, digits: int) -> str:
+    groups = [("", name, group) for name, group in useful(expression.factors).items()]
+    for k, term in enumerate(expression.terms, 1):
+        groups += [(f"{k},", name, group) for name, group in useful(term.factors).items()]
+    text = ""
+    for prefix, name, group in groups:
+        cases = r" \\ ".join(
+            rf"{_latex_number(factor, digits)} & \text{{{_latex_text(level)}}}"
+            for level, factor in group.items()
+        )
+        text += f" \\\\\n  f_{{{prefix}{_latex_name(name)}}} &= "
+        text += rf"\begin{{cases}} {cases} \end{{cases}}"
+    for name, factor in expression.zero_factors.items():
+        word = _latex_name(name)
+        text += f" \\\\\n  z_{{{word}}} &= {_latex_number(factor, digits)}"
+        text += rf" \text{{ if }} {word} = 0 \text{{, else }} 1"
+    return text
+
+
+def _latex_number(value: float, digits: int) -> str:
+    mantissa, _, exponent = format_number(value, digits).partition("e")
+    return rf"{mantissa} \times 10^{{{int(exponent)}}}" if exponent else mantissa
+
+
+def _latex_name(name: str) -> str:
+    return rf"\mathrm{{{_latex_text(name)}}}"
+
+
+def _latex_text(text: str) -> str:
+    special = {"\\": r"\backslash{}", "~": r"\sim{}", "^": r"\hat{}"}
+    return re.sub(r"[\\~^&%$#_{}]", lambda m: special.get(m[0], "\\" + m[0]), text)
+
+
+def to_sympy(expression: PosynomialExpression, levels: Mapping[str, Any] | None = None) -> Any:
+    """Return a SymPy expression of one symbol per number and one 0-or-1 symbol per level.
+
+    Parameters
+    ----------
+    expression
+        The posynomial.
+    levels
+        Levels to put in. Of the other categorical parameters every level is a symbol such as
+        ``gpu=V100``, which is 1 for that level and 0 for all others.
+
+    Raises
+    ------
+    MissingDependencyError
+        SymPy is not installed.
+    """
+    try:
+        import sympy
+    except ImportError as error:
+        raise MissingDependencyError("`to_sympy`", "SymPy", "symbolic") from error
+    chosen = {str(name): level_name(level) for name, level in (levels or {}).items()}
+    for name in chosen:
+        if name not in expression.factors:
+            raise UnknownNameError("categorical parameter", name, expression.factors)
+    return _Symbols(expression, chosen, sympy).total()
+
+
+class _Symbols:
+    """Builds the SymPy expression, whose module is only known once it is asked for."""
+
+    def __init__(
+        self, expression: PosynomialExpression, chosen: Mapping[str, str], sympy: Any
+    ) -> None:
+        self.expression, self.chosen, self.sympy = expression, chosen, sympy
+
+    def total(self) -> Any:
+        shared = self.factors(self.expression.factors)
+        for name, factor in self.expression.zero_factors.items():
+            is_zero = self.sympy.Eq(self.symbol(name), 0)
+            shared *= self.sympy.Piecewise((self.number(factor), is_zero), (1, True))
+        return shared * self.sympy.Add(*map(self.term, self.expression.terms))
+
+    def term(self, term: PosynomialTerm) -> Any:
+        product = self.number(term.coefficient_s) * self.factors(term.factors)
+        for name, power in term.powers.items():
+            product *= self.value(name) ** self.number(power)
+        return product * (1 - 1 / self.value(term.collective)) if term.collective else product
+
+    def factors(self, factors: Mapping[str, Mapping[str, float]]) -> Any:
+        product = self.sympy.Integer(1)
+        for name, group in useful(factors).items():
+            if name in self.chosen:
+                product *= self.number(group.get(self.chosen[name], 1.0))
+                continue
+            for level, factor in group.items():
+                mark = self.sympy.Symbol(f"{name}={level}", nonnegative=True)
+                product *= self.number(factor) ** mark
+        return product
+
+    def symbol(self, name: str) -> Any:
+        may_be_zero = name in self.expression.zero_factors
+        return self.sympy.Symbol(
+            name, nonnegative=True, **({} if may_be_zero else {"zero": False})
+        )
+
+    def value(self, name: str) -> Any:
+        x = self.symbol(name)
+        if name not in self.expression.zero_factors:
+            return x
+        stand_in = self.number(self.expression.stand_ins[name])
+        return self.sympy.Piecewise((stand_in, self.sympy.Eq(x, 0)), (x, True))
+
+    def number(self, value: float) -> Any:
+        near = round(float(value))
+        return self.sympy.Integer(near) if value == near else self.sympy.Float(float(value))
+
+
+def to_numpy(expression: PosynomialExpression) -> Callable[..., Any]:
+    """Return a function of columns: one array or scalar per parameter, by name."""
+
+    def time_s(columns: Mapping[str, Any] | None = None, /, **named: Any) -> Any:
+        given = {**({} if columns is None else dict(columns)), **named}
+        missing = [name for name in expression.names if name not in given]
+        if missing:
+            raise UnknownNameError("column", missing[0], given)
+        arrays = np.broadcast_arrays(*(np.asarray(given[name]) for name in expression.names))
+        flat = {n: a.ravel() for n, a in zip(expression.names, arrays, strict=True)}
+        return expression.evaluate(pd.DataFrame(flat)).reshape(arrays[0].shape)
+
+    time_s.__doc__ = f"Return the time in seconds; columns: {', '.join(expression.names)}."
+    return time_s
+
+
+def useful(factors: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
+    """Return the groups of which some level differs from an average one."""
+    return {
+        name: group
+        for name, group in factors.items()
+        if any(abs(factor - 1.0) > 1e-12 for factor in group.values())
+    }
+
+
+def identifiers(names: tuple[str, ...]) -> dict[str, str]:
+    """Return a Python identifier for every name, all different.
+
+    Examples
+    --------
+    >>> identifiers(("batch size", "batch-size", "class"))
+    {'batch size': 'batch_size', 'batch-size': 'batch_size_', 'class': 'class_'}
+    """
+    found: dict[str, str] = {}
+    reserved = {"math", "shared"}
+    for name in names:
+        word = re.sub(r"\W", "_", name)
+        word = f"x_{word}" if not word or word[0].isdigit() or word.startswith("_") else word
+        while (
+            keyword.iskeyword(word)
+            or word in reserved
+            or word in found.values()
+            or re.fullmatch(r"term_\d+", word)
+        ):
+            word += "_"
+        found[name] = word
+    return found
