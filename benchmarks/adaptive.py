@@ -17,7 +17,7 @@ from paceline.dataset import Dataset, read_store
 from paceline.measurement import Replay, load_study, replay_all
 from paceline.validation import generate_study
 
-N_RANDOM, N_ADAPTIVE = 200, (100, 130, 160, 200, 240)
+N_RANDOM, N_ADAPTIVE = 200, (100, 130, 160, 200, 215)
 SEEDS, OVERHEAD_S = tuple(range(10)), 0.01  # a run's cost beside its steps
 GENERATED_SIZES = (60, 100, 200)
 
