@@ -12,28 +12,35 @@ from paceline.cli._options import data_options, format_option, read_data
 from paceline.cli._output import print_json
 from paceline.errors import InvalidInputError
 
+_SUFFIXES = (".db", ".csv", ".parquet", ".extrap", ".jsonl")
+
 
 @click.command(
     name="import",
     epilog="\b\nExamples:\n"
     "  paceline import times.csv -o runs.db --time step_ms --time-unit ms\n"
-    "  paceline import runs.db -o runs.parquet",
+    "  paceline import runs.db -o runs.parquet\n"
+    "  paceline import extrap.txt -o runs.db --time-per step",
 )
 @click.argument("file", type=click.Path())
 @click.option(
-    "-o", "--output", type=click.Path(), required=True, help="A .db, .csv or .parquet file."
+    "-o",
+    "--output",
+    type=click.Path(),
+    required=True,
+    help="A .db, .csv, .parquet; .extrap, .jsonl.",
 )
 @click.option("--append", is_flag=True, help="Add the rows to an existing .db.")
 @data_options()
 @format_option
 def command(file: str, output: str, append: bool, output_format: str, **options: Any) -> None:
     """Turn FILE, a table of measured times, into a dataset that remembers its roles."""
-    from paceline.dataset import save_store
+    from paceline.dataset import save_store, write_extra_p
 
     if append and not output.endswith(".db"):
         raise InvalidInputError(f"--append needs a .db file, but got {output!r}.")
-    if not output.endswith((".db", ".csv", ".parquet")):
-        raise InvalidInputError(f"-o must end in .db, .csv or .parquet, but got {output!r}.")
+    if not output.endswith(_SUFFIXES):
+        raise InvalidInputError(f"-o must end in {', '.join(_SUFFIXES)}, but got {output!r}.")
     if append and Path(output).exists():
         _take_roles(output, options)
     dataset = read_data(file, options, keep_constant=append)
@@ -41,6 +48,8 @@ def command(file: str, output: str, append: bool, output_format: str, **options:
         save_store(dataset, output, append=append)
     elif output.endswith(".csv"):
         dataset.to_csv(output)
+    elif output.endswith((".extrap", ".jsonl")):
+        write_extra_p(dataset, output)
     else:
         dataset.to_parquet(output)
     if output_format == "json":

@@ -6,6 +6,7 @@ from paceline.dataset._basis import TimeBasis
 from paceline.dataset._cells import level_name
 from paceline.dataset._csv import read_csv, read_table
 from paceline.dataset._dataset import Dataset
+from paceline.dataset._extra_p import read_extra_p, write_extra_p
 from paceline.dataset._files import write_text
 from paceline.dataset._load import load_dataset
 from paceline.dataset._names import counts_all_devices, counts_what
@@ -34,6 +35,7 @@ __all__ = [
     "load_dataset",
     "open_store",
     "read_csv",
+    "read_extra_p",
     "read_meta",
     "read_observations",
     "read_rows",
@@ -41,6 +43,7 @@ __all__ = [
     "read_table",
     "save_store",
     "transaction",
+    "write_extra_p",
     "write_meta",
     "write_parameters",
     "write_text",

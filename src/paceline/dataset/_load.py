@@ -10,6 +10,7 @@ from paceline.dataset._csv import read_csv
 from paceline.dataset._dataset import Dataset
 from paceline.dataset._epochs import convert_time
 from paceline.dataset._export import join_table, read_parquet, rebuild_fields
+from paceline.dataset._extra_p import is_extra_p, read_extra_p
 from paceline.dataset._frame import note_repeats, read_frame
 from paceline.dataset._options import ReadKeywords, ReadOptions
 from paceline.dataset._roles import Roles
@@ -25,7 +26,8 @@ def load_dataset(path: str | Path, **keywords: Unpack[ReadKeywords]) -> Dataset:
     Parameters
     ----------
     path
-        A store (``.db``), a table (``.csv``) or a Parquet file (``.parquet``).
+        A store (``.db``), a table (``.csv``), a Parquet file (``.parquet``) or a file of
+        Extra-P (``.extrap``, ``.jsonl``, or a ``.txt`` that begins with PARAMETER).
     **keywords
         As in `Dataset.from_frame`. A store, and a Parquet file of ours, know their roles;
         options override them, with a note; `time_per` converts the time of a step to that
@@ -38,11 +40,14 @@ def load_dataset(path: str | Path, **keywords: Unpack[ReadKeywords]) -> Dataset:
     """
     path = Path(path)
     suffix = path.suffix.lower()
+    if is_extra_p(path):
+        return read_extra_p(path, **keywords)
     if suffix in _TEXT_SUFFIXES:
         return read_csv(path, **keywords)
     if suffix not in (".db", ".parquet"):
         raise InvalidInputError(
-            f"A data file must end in .csv, .db or .parquet, but got {str(path)!r}."
+            "A data file must end in .csv, .db, .parquet, .extrap or .jsonl, but got "
+            f"{str(path)!r}."
         )
     options = ReadOptions(**keywords)
     return _load_store(path, options) if suffix == ".db" else _load_parquet(path, options)
