@@ -121,7 +121,7 @@ class CorrectedRegressor(BaseTimeRegressor):
             weights = stack_weights(logs, makings.target)
             used = {n: float(w) for n, w in zip(MEMBERS, weights[1:], strict=True) if w > 0}
             if used:
-                self.blend_ = makings.blend(used)
+                self.blend_ = makings.blend(used, frame, times)
         self.held_out_ = np.full_like(self.held_out_, np.nan)
         self.held_out_[kept[rows]] = np.exp(weights @ logs)
 
@@ -136,10 +136,12 @@ class _Makings:
         candidates = posynomial.candidates_
         self.formula_logs = candidates.held_out_logs(posynomial.front_.chosen)
         self.problem, self.baseline = candidates.power_law()
-        places = places_of(self.layout, frame)
-        logs = np.log(self.baseline.evaluate(frame))
-        self.residuals = Residuals(places=places, values=self.target - logs)
+        self.residuals = self._residuals(frame, times)
         self.process = learn(self.residuals, seed)
+
+    def _residuals(self, frame: pd.DataFrame, times: Array) -> Residuals:
+        logs = np.log(times / self.baseline.evaluate(frame))
+        return Residuals(places=places_of(self.layout, frame), values=logs)
 
     def held_out(self, folds: Sequence[Fold]) -> Array:
         """Return held-out log predictions: of the formula, then of every member."""
@@ -154,14 +156,15 @@ class _Makings:
                 logs[i, test] = base[test] + member.evaluate(residuals.places.take(test))
         return logs
 
-    def blend(self, weights: dict[str, float]) -> Blend:
+    def blend(self, weights: dict[str, float], frame: pd.DataFrame, times: Array) -> Blend:
         """Return the corrections that count, fitted to all rows."""
+        residuals = self._residuals(frame, times)
         return Blend(
             layout=self.layout,
-            reach=Reach.of(self.residuals.places),
+            reach=Reach.of(residuals.places),
             baseline=self.baseline,
             members={
-                name: fit_member(name, self.residuals, self.process, self.seed) for name in weights
+                name: fit_member(name, residuals, self.process, self.seed) for name in weights
             },
             weights=weights,
         )

@@ -24,8 +24,8 @@ from paceline.estimators._correction._kernel import (
     slope_of,
 )
 
-N_LEARN_ROWS = 250
-MAX_ROWS = 1_500
+N_LEARN_ROWS = 300
+MAX_ROWS = 2_000
 
 _SHAPE = "matern"
 _REACH = (-2.5, 0.0)  # where the logarithms of the scales begin: far, local

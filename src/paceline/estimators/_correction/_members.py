@@ -15,9 +15,10 @@ from paceline.estimators._correction._gaussian import (
 )
 from paceline.estimators._correction._kernel import Kernel, KernelSum, Places
 
-MEMBERS = ("process", "support 10", "support 100")
+MEMBERS = ("process", "support")
 
-_EPSILON = 0.05
+_C = 30.0
+_EPSILON = 0.1
 _MAX_SUPPORT_ROWS = 3_000
 
 
@@ -51,16 +52,16 @@ def fit_member(name: str, residuals: Residuals, process: Process, random_state: 
     if name == "process":
         some = residuals.some(MAX_ROWS, random_state)
         return process.fit(some.places, some.values)
-    return _support(residuals.some(_MAX_SUPPORT_ROWS, random_state), float(name.split()[1]))
+    return _support(residuals.some(_MAX_SUPPORT_ROWS, random_state))
 
 
-def _support(residuals: Residuals, C: float) -> KernelSum:
+def _support(residuals: Residuals) -> KernelSum:
     """Return a support vector machine: absolute errors beyond a margin, so robust."""
     from sklearn.svm import SVR  # slow to import, and not always wanted
 
     kernel = _support_kernel(residuals.places)
     size = float(residuals.values.std()) or 1.0
-    machine = SVR(C=C, epsilon=_EPSILON, kernel="precomputed", cache_size=500)
+    machine = SVR(C=_C, epsilon=_EPSILON, kernel="precomputed", cache_size=500)
     machine.fit(kernel.between(residuals.places, residuals.places), residuals.values / size)
     weights = np.zeros((1, len(residuals.values)))
     weights[0, machine.support_] = size * machine.dual_coef_[0]

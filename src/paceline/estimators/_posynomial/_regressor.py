@@ -21,7 +21,7 @@ from paceline.estimators._threads import one_thread
 
 MIN_ROWS = 12  # with fewer, held-out errors choose nothing but noise
 N_FOLDS = 5
-_MAX_CHOICE_ROWS = 1_000  # to choose with; the final fit takes all
+_MAX_CHOICE_ROWS = 800  # to choose with; the final fit takes all
 _N_ROWS_PER_TERM = 8
 
 
