@@ -85,7 +85,7 @@ def test_the_command_line_has_the_agreed_options() -> None:
         f"--random-state --output-format {data} --group",
         "predict": "--at --output --strict --output-format",
         "check": f"--max-error --output-format {data}",
-        "explain": "--at --output-format",
+        "explain": "--at --over --export --output-format",
         "phases": "--at --output-format",
         "compare": f"--folds --holdout --output --random-state --output-format {data} --group",
         "validate": "--output-format",

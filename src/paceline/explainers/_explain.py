@@ -9,7 +9,7 @@ import pandas as pd
 
 from paceline.dataset import TimeBasis, counts_all_devices
 from paceline.errors import InvalidInputError
-from paceline.estimators import FitResult, GenericExpression, Spread
+from paceline.estimators import FitResult, GenericExpression, PosynomialExpression, Spread
 from paceline.explainers._explanation import (
     Explanation,
     LevelsReading,
@@ -17,17 +17,20 @@ from paceline.explainers._explanation import (
     TermReading,
 )
 from paceline.explainers._formula import write_formula
+from paceline.explainers._posynomial import explain_posynomial
+from paceline.explainers._posynomial_explanation import PosynomialExplanation
 from paceline.explainers._warnings import warnings_of
 from paceline.explainers._words import power_in_words, rank_in_words, scaling_verdict
 from paceline.units import format_number, format_percent, format_seconds
 
 
 def explain(
-    subject: FitResult | GenericExpression,
+    subject: FitResult | GenericExpression | PosynomialExpression,
     *,
     at: Mapping[str, Any] | None = None,
     basis: TimeBasis | None = None,
-) -> Explanation:
+    over: tuple[str, str] | None = None,
+) -> Explanation | PosynomialExplanation:
     """Say what an expression means.
 
     Parameters
@@ -36,14 +39,40 @@ def explain(
         A fit, or a bare expression such as one from a publication.
     at
         The point at which shares are given; missing parameters take their typical measured
-        value. A bare expression has none, so there `at` must be complete to be used.
+        value. A bare generic expression has none, so there `at` must be complete to be used; a
+        bare posynomial takes mean values and average levels.
     basis
         What the time is of; None takes the fit's own.
+    over
+        Two numeric parameters over which the largest term of a posynomial is mapped; None
+        takes those that shift the balance between terms most.
 
     Returns
     -------
-    Explanation
+    Explanation or PosynomialExplanation
+        By the form of the expression.
     """
+    if isinstance(subject, PosynomialExpression) or _is_posynomial(subject):
+        return explain_posynomial(subject, at=at, basis=basis, over=over)
+    if over is not None:
+        raise InvalidInputError(
+            "A map of the largest term needs a posynomial, but the form is generic. Leave `over` "
+            "out, or fit with form='posynomial'."
+        )
+    return _explain_generic(subject, at, basis)
+
+
+def _is_posynomial(subject: Any) -> bool:
+    return isinstance(subject, FitResult) and isinstance(
+        subject.estimator.expression_, PosynomialExpression
+    )
+
+
+def _explain_generic(
+    subject: FitResult | GenericExpression,
+    at: Mapping[str, Any] | None,
+    basis: TimeBasis | None,
+) -> Explanation:
     if not isinstance(subject, FitResult | GenericExpression):
         raise InvalidInputError(
             f"A fit or an expression can be explained, but got {type(subject).__name__}. "

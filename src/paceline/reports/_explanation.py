@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import textwrap
 
-from paceline.explainers import Explanation, ScalingReading, TermReading
+from paceline.explainers import (
+    Explanation,
+    PosynomialExplanation,
+    ScalingReading,
+    TermReading,
+)
+from paceline.reports._posynomial import show_posynomial
 from paceline.reports._table import table
 from paceline.units import format_number, format_percent, format_seconds
 
 _WIDTH = 78
 
 
-def show_explanation(explanation: Explanation) -> str:
+def show_explanation(explanation: Explanation | PosynomialExplanation) -> str:
     """Return an explanation as sections of text."""
+    if isinstance(explanation, PosynomialExplanation):
+        return show_posynomial(explanation)
     sections = [
         explanation.formula,
         _bullets("Fit", explanation.facts),

@@ -1,0 +1,214 @@
+"""What a posynomial means, in words and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from paceline.dataset import TimeBasis, counts_all_devices
+from paceline.errors import UnknownNameError
+from paceline.estimators import FitResult, PosynomialExpression
+from paceline.explainers._posynomial_explanation import (
+    CorrectionReading,
+    DeviceReading,
+    LevelFactorsReading,
+    PosynomialExplanation,
+    PosynomialTermReading,
+)
+from paceline.explainers._posynomial_formula import level_columns, write_posynomial
+from paceline.explainers._posynomial_names import name_terms, term_in_words
+from paceline.explainers._posynomial_regimes import (
+    Ranges,
+    double,
+    map_dominance,
+    regime_changes,
+)
+from paceline.explainers._words import scaling_verdict
+from paceline.units import format_number, format_percent
+
+_AVERAGE = "(average)"  # no level has this name, so its factor is 1
+_BAD_FIT = 0.2
+_NO_LEVEL_EFFECT = 0.01
+
+
+def explain_posynomial(
+    subject: FitResult | PosynomialExpression,
+    *,
+    at: Mapping[str, Any] | None,
+    basis: TimeBasis | None,
+    over: tuple[str, str] | None,
+) -> PosynomialExplanation:
+    """Say what a posynomial means; `paceline.explainers.explain` has the parameters."""
+    fit = subject if isinstance(subject, FitResult) else None
+    expression = subject.estimator.expression_ if isinstance(subject, FitResult) else subject
+    basis = basis or (fit.basis if fit else TimeBasis())
+    ranges = dict(fit.measured.ranges) if fit else {}
+    row = fit.measured.complete(at or {})[0] if fit else _bare_point(expression, at or {})
+    front = getattr(fit.estimator, "front_", None) if fit else None
+    return PosynomialExplanation(
+        formula=write_posynomial(expression),
+        basis=str(basis),
+        facts=_facts(fit, expression),
+        terms=_read_terms(expression, basis, fit, row),
+        point={str(name): _plain(row[name].iloc[0]) for name in row},
+        point_s=float(expression.evaluate(row)[0]),
+        doublings=double(expression, row, ranges),
+        devices=_read_devices(expression, basis, row, ranges),
+        levels=_read_levels(expression, row),
+        regimes=regime_changes(expression, row, ranges),
+        dominance=map_dominance(expression, row, ranges, over),
+        front=None if front is None else front.to_dict(),
+        correction=_read_correction(fit),
+        warnings=_warnings(fit, row),
+    )
+
+
+def _bare_point(expression: PosynomialExpression, at: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the point, with mean values and average levels where none is given."""
+    for name in at:
+        if name not in expression.names:
+            raise UnknownNameError("parameter", name, expression.names)
+    numbers = {n: float(at.get(n, x)) for n, x in expression.stand_ins.items()}
+    levels = {n: str(at.get(n, _AVERAGE)) for n in expression.factors}
+    return pd.DataFrame([{**numbers, **levels}])
+
+
+def _plain(value: Any) -> float | str:
+    return value if isinstance(value, str) else float(value)
+
+
+def _read_terms(
+    expression: PosynomialExpression, basis: TimeBasis, fit: FitResult | None, row: pd.DataFrame
+) -> tuple[PosynomialTermReading, ...]:
+    parts = expression.components(row).iloc[0]
+    labels = name_terms(expression, basis, fit.measured.ranges if fit else {})
+    return tuple(
+        PosynomialTermReading(
+            name=str(name),
+            label=label,
+            words=term_in_words(term),
+            mean_share=None if fit is None else fit.shares.get(str(name)),
+            point_share=float(parts[name] / parts.sum()),
+        )
+        for name, label, term in zip(parts.index, labels, expression.terms, strict=True)
+    )
+
+
+def _read_devices(
+    expression: PosynomialExpression, basis: TimeBasis, row: pd.DataFrame, ranges: Ranges
+) -> tuple[DeviceReading, ...]:
+    readings = []
+    for name in expression.stand_ins:
+        if not counts_all_devices(name):
+            continue
+        value = max(float(row[name].iloc[0]), 1.0)
+        low, high = ranges.get(name, (value, 2 * value))
+        if not high > low > 0:
+            continue
+        ends = pd.concat([row.assign(**{name: low}), row.assign(**{name: high})])
+        first, last = np.log(expression.evaluate(ends))
+        power = float((last - first) / np.log(high / low))
+        ideal = basis.ideal_device_power
+        verdict = None if ideal is None else scaling_verdict(power, ideal)
+        readings.append(
+            DeviceReading(name=name, low=low, high=high, power=power, ideal=ideal, verdict=verdict)
+        )
+    return tuple(readings)
+
+
+def _read_levels(
+    expression: PosynomialExpression, row: pd.DataFrame
+) -> tuple[LevelFactorsReading, ...]:
+    readings = []
+    for name, group in level_columns(expression).items():
+        rows = pd.concat([row.assign(**{name: level}) for level in group])
+        logs = np.log(expression.evaluate(rows))
+        factors = np.exp(logs - logs.mean())
+        ranked = tuple(
+            sorted(
+                ((level, float(f)) for level, f in zip(group, factors, strict=True)),
+                key=lambda pair: (-pair[1], pair[0]),
+            )
+        )
+        readings.append(LevelFactorsReading(name=name, ranked=ranked, words=_level_words(ranked)))
+    return tuple(sorted(readings, key=lambda r: -r.ranked[0][1] / r.ranked[-1][1]))
+
+
+def _level_words(ranked: tuple[tuple[str, float], ...]) -> str:
+    (dear, most), (cheap, least) = ranked[0], ranked[-1]
+    ratio = most / least
+    if ratio - 1 < _NO_LEVEL_EFFECT:
+        return "hardly matters at this point"
+    how = f"{format_percent(ratio - 1)} more than"
+    if ratio >= 2:
+        how = f"{format_number(ratio, 3)} times the time of"
+    return f"{dear} is the dearest: {how} {cheap}" + (", the cheapest" if len(ranked) > 2 else "")
+
+
+def _facts(fit: FitResult | None, expression: PosynomialExpression) -> tuple[str, ...]:
+    n_terms, n_constants = len(expression.terms), expression.n_constants
+    size = f"{n_terms} term{'s' if n_terms > 1 else ''}, {n_constants} independent constants"
+    if fit is None:
+        return (size,)
+    facts = [f"{fit.form} form, {fit.n_rows} rows, {size}"]
+    if fit.scores is not None:
+        facts.append(
+            f"held-out error: mean {format_percent(fit.scores.mape)}, "
+            f"median {format_percent(fit.scores.median_ape)}, "
+            f"R2 {format_number(fit.scores.r2, 4)} ({fit.covers})"
+        )
+    if fit.noise_floor is not None:
+        facts.append(
+            f"noise floor: repeats of one configuration differ by "
+            f"{format_percent(fit.noise_floor)}, which no model can foresee"
+        )
+    return tuple(facts)
+
+
+def _read_correction(fit: FitResult | None) -> CorrectionReading | None:
+    if fit is None or fit.form != "corrected":
+        return None
+    share = float(fit.estimator.formula_share_)
+    alone = getattr(fit.estimator, "formula_error_", None)
+    both = None if fit.scores is None else fit.scores.mape
+    words = [
+        f"Within the measured range {format_percent(share)} of the prediction is the formula "
+        f"and {format_percent(1 - share)} a correction to it (weights of their logarithms)."
+    ]
+    if alone is not None and both is not None:
+        gained = max(1 - both / alone, 0.0) if alone > 0 else 0.0
+        words.append(
+            f"On rows not seen the formula alone is off by {format_percent(alone)}, with the "
+            f"correction by {format_percent(both)}: the correction removes "
+            f"{format_percent(gained)} of the error."
+        )
+    words.append(
+        "The correction fades outside the measured range, where the formula is all there is. "
+        "Shares, regimes and doublings here are the formula's."
+    )
+    return CorrectionReading(
+        formula_share=share, formula_error=alone, corrected_error=both, words=tuple(words)
+    )
+
+
+def _warnings(fit: FitResult | None, row: pd.DataFrame) -> tuple[str, ...]:
+    if fit is None:
+        return ()
+    warnings = [
+        f"The point lies outside what was measured: {name} {row[name].iloc[0]} "
+        f"({fit.measured.describe(name)})."
+        for name, distance in fit.measured.outside(row).items()
+        if distance[0] > 0
+    ]
+    if fit.scores is None:
+        warnings.append("Too few rows to hold some out: the error is unknown.")
+    elif fit.scores.mape > max(_BAD_FIT, 2 * (fit.noise_floor or 0.0)):
+        warnings.append(
+            f"The {fit.form} form is off by {format_percent(fit.scores.mape)} on rows it has "
+            f"not seen: powers and regimes are rough. `paceline compare` shows what would do "
+            f"better."
+        )
+    return tuple(warnings)

@@ -1,0 +1,159 @@
+"""Which term of a posynomial is the largest where, and what a parameter does at a point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from paceline.errors import InvalidInputError, UnknownNameError
+from paceline.estimators import PosynomialExpression
+from paceline.explainers._posynomial_explanation import (
+    DominanceMap,
+    DoublingReading,
+    RegimeChange,
+)
+
+Ranges = Mapping[str, tuple[float, float]]
+
+_STEP = 1e-4  # of the logarithm, for a derivative
+_NO_EFFECT = 0.01  # an elasticity that nobody notices
+_N_SCAN = 400
+_N_ACROSS, _N_DOWN = 9, 6
+_NOTHING = 1e-200  # a term this small is not there
+
+
+def double(
+    expression: PosynomialExpression, row: pd.DataFrame, ranges: Ranges
+) -> tuple[DoublingReading, ...]:
+    """Return what doubling each numeric parameter does at the point, widest effect first."""
+    readings = []
+    for name in expression.stand_ins:
+        value = float(row[name].iloc[0])
+        if value <= 0:
+            continue  # twice nothing is nothing
+        here, near, far = (
+            np.exp(expression.log_terms(row.assign(**{name: x})))[0]
+            for x in (value, value * np.exp(_STEP), 2 * value)
+        )
+        elasticity = float(np.log(near.sum() / here.sum()) / _STEP)
+        factor = float(far.sum() / here.sum())
+        if abs(elasticity) < _NO_EFFECT and abs(factor - 1) < _NO_EFFECT:
+            continue
+        readings.append(
+            DoublingReading(
+                name=name,
+                value=value,
+                elasticity=elasticity,
+                factor=factor,
+                term_factors=tuple(_ratio(a, b) for a, b in zip(here, far, strict=True)),
+                extrapolates=name in ranges and 2 * value > ranges[name][1],
+            )
+        )
+    return tuple(sorted(readings, key=lambda r: -abs(np.log(r.factor))))
+
+
+def _ratio(before: float, after: float) -> float | None:
+    return float(after / before) if before > _NOTHING else None
+
+
+def regime_changes(
+    expression: PosynomialExpression, row: pd.DataFrame, ranges: Ranges
+) -> tuple[RegimeChange, ...]:
+    """Return where the largest term becomes another one along each parameter."""
+    changes = []
+    for name in ranges:
+        grid = _log_grid(_positive(expression, ranges, name), _N_SCAN)
+        logs = expression.log_terms(_spread(row, {name: grid}))
+        largest = logs.argmax(axis=1)
+        for i in np.flatnonzero(largest[1:] != largest[:-1]):
+            old, new = int(largest[i]), int(largest[i + 1])
+            gaps = logs[i : i + 2, new] - logs[i : i + 2, old]
+            # between two neighbours on a fine grid the gap is nearly straight in the logarithm
+            place = -gaps[0] / (gaps[1] - gaps[0])
+            value = np.exp(np.interp(place, [0, 1], np.log(grid[i : i + 2])))
+            changes.append(
+                RegimeChange(
+                    name=name, value=float(value), below=f"term {old + 1}", above=f"term {new + 1}"
+                )
+            )
+    return tuple(changes)
+
+
+def map_dominance(
+    expression: PosynomialExpression,
+    row: pd.DataFrame,
+    ranges: Ranges,
+    over: tuple[str, str] | None,
+) -> DominanceMap | None:
+    """Return the largest term over two parameters; None when there is nothing to map."""
+    names = _check_over(over, ranges) if over else _widest(expression, ranges)
+    if len(names) < 2 or len(expression.terms) < 2:
+        return None
+    x_name, y_name = names
+    x = _readable(_log_grid(_positive(expression, ranges, x_name), _N_ACROSS))
+    y = _readable(_log_grid(_positive(expression, ranges, y_name), _N_DOWN))
+    across, down = (a.ravel() for a in np.meshgrid(x, y))
+    largest = expression.log_terms(_spread(row, {x_name: across, y_name: down})).argmax(axis=1)
+    places = largest.reshape(len(y), len(x)) + 1
+    return DominanceMap(
+        x_name=x_name,
+        y_name=y_name,
+        x=tuple(map(float, x)),
+        y=tuple(map(float, y)),
+        terms=tuple(tuple(map(int, line)) for line in places),
+    )
+
+
+def _check_over(over: tuple[str, str], ranges: Ranges) -> tuple[str, ...]:
+    if len(over) != 2 or over[0] == over[1]:
+        raise InvalidInputError(
+            f"A map is over two different parameters, but got {', '.join(over) or 'none'}."
+        )
+    for name in over:
+        if name not in ranges:
+            raise UnknownNameError("numeric parameter", name, ranges)
+    return tuple(over)
+
+
+def _widest(expression: PosynomialExpression, ranges: Ranges) -> tuple[str, ...]:
+    """Return the two parameters that shift the balance between terms most."""
+    shifts = {}
+    for name in ranges:
+        powers = [term.powers.get(name, 0.0) for term in expression.terms]
+        collective = {term.collective == name for term in expression.terms}
+        low, high = _positive(expression, ranges, name)
+        spread = max(powers) - min(powers) + (0.5 if len(collective) > 1 else 0.0)
+        shifts[name] = spread * float(np.log(high / low))
+    ranked = sorted((n for n in shifts if shifts[n] > 0), key=lambda n: -shifts[n])
+    return tuple(ranked[:2])
+
+
+def _positive(expression: PosynomialExpression, ranges: Ranges, name: str) -> tuple[float, float]:
+    """Return the measured range without 0, which has no logarithm."""
+    low, high = ranges[name]
+    stand_in = expression.stand_ins[name]
+    low = low if low > 0 else min(stand_in, high) / 2
+    return (low, high) if high > low > 0 else (stand_in, stand_in)
+
+
+def _log_grid(limits: tuple[float, float], n: int) -> Any:
+    low, high = limits
+    return np.geomspace(low, high, n) if high > low else np.array([low])
+
+
+def _readable(values: Any) -> Any:
+    """Return the values with two digits, the ends as they are."""
+    rounded = [float(f"{value:.1e}") for value in values]
+    rounded[0], rounded[-1] = float(values[0]), float(values[-1])
+    if all(float(values[i]).is_integer() for i in (0, -1)) and values[-1] >= len(values):
+        rounded = [float(round(value)) for value in rounded]
+    return np.unique(np.clip(rounded, values[0], values[-1]))
+
+
+def _spread(row: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the point once per value, with these columns in place of its own."""
+    n = len(next(iter(columns.values())))
+    return row.iloc[[0] * n].reset_index(drop=True).assign(**columns)
