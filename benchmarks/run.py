@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 PARTS = ("startup", "solvers", "recovery", "stability", "rows", "campaign", "adaptive")
+ON_REQUEST = ("extra_p",)  # needs the network
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -29,7 +30,7 @@ def describe_machine() -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=PARTS, choices=[*PARTS, []])
+    parser.add_argument("parts", nargs="*", default=PARTS, choices=[*PARTS, *ON_REQUEST, []])
     chosen = parser.parse_args().parts or PARTS
     RESULTS.mkdir(exist_ok=True)
     for part in chosen:

@@ -187,7 +187,9 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"must end in \.csv, \.db, \.parquet, \.extrap or \.jsonl"):
+    with pytest.raises(
+        InvalidInputError, match=r"must end in \.csv, \.db, \.parquet, \.extrap or \.jsonl"
+    ):
         load_dataset(tmp_path / "runs.xlsx")
 
 
