@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard, overload
 
 import pandas as pd
 
@@ -22,6 +22,36 @@ from paceline.explainers._posynomial_explanation import PosynomialExplanation
 from paceline.explainers._warnings import warnings_of
 from paceline.explainers._words import power_in_words, rank_in_words, scaling_verdict
 from paceline.units import format_number, format_percent, format_seconds
+
+
+@overload
+def explain(
+    subject: GenericExpression,
+    *,
+    at: Mapping[str, Any] | None = None,
+    basis: TimeBasis | None = None,
+    over: tuple[str, str] | None = None,
+) -> Explanation: ...
+
+
+@overload
+def explain(
+    subject: PosynomialExpression,
+    *,
+    at: Mapping[str, Any] | None = None,
+    basis: TimeBasis | None = None,
+    over: tuple[str, str] | None = None,
+) -> PosynomialExplanation: ...
+
+
+@overload
+def explain(
+    subject: FitResult,
+    *,
+    at: Mapping[str, Any] | None = None,
+    basis: TimeBasis | None = None,
+    over: tuple[str, str] | None = None,
+) -> Explanation | PosynomialExplanation: ...
 
 
 def explain(
@@ -52,20 +82,20 @@ def explain(
     Explanation or PosynomialExplanation
         By the form of the expression.
     """
-    if isinstance(subject, PosynomialExpression) or _is_posynomial(subject):
+    if _is_posynomial(subject):
         return explain_posynomial(subject, at=at, basis=basis, over=over)
     if over is not None:
         raise InvalidInputError(
             "A map of the largest term needs a posynomial, but the form is generic. Leave `over` "
             "out, or fit with form='posynomial'."
         )
+    assert not isinstance(subject, PosynomialExpression)  # it was explained above
     return _explain_generic(subject, at, basis)
 
 
-def _is_posynomial(subject: Any) -> bool:
-    return isinstance(subject, FitResult) and isinstance(
-        subject.estimator.expression_, PosynomialExpression
-    )
+def _is_posynomial(subject: Any) -> TypeGuard[FitResult | PosynomialExpression]:
+    expression = subject.estimator.expression_ if isinstance(subject, FitResult) else subject
+    return isinstance(expression, PosynomialExpression)
 
 
 def _explain_generic(
