@@ -176,7 +176,8 @@ def _read_correction(fit: FitResult | None) -> CorrectionReading | None:
     both = None if fit.scores is None else fit.scores.mape
     words = [
         f"Within the measured range {format_percent(share)} of the prediction is the formula "
-        f"and {format_percent(1 - share)} a correction to it (weights of their logarithms)."
+        f"and {format_percent(1 - share)} a power law with smooth corrections (weights of the "
+        f"logarithms)."
     ]
     if alone is not None and both is not None:
         gained = max(1 - both / alone, 0.0) if alone > 0 else 0.0
