@@ -2,13 +2,17 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from paceline.estimators._black_boxes import BlackBoxRegressor
+from paceline.estimators._corrected import CorrectedRegressor
 from paceline.estimators._extra_p import ExtraPRegressor
 from paceline.estimators._generic import GenericRegressor
+from paceline.estimators._posynomial import PosynomialRegressor
 from paceline.estimators._power_law import PowerLawRegressor
 
 ESTIMATORS = [
     GenericRegressor(),
     PowerLawRegressor(),
+    PosynomialRegressor(max_terms=2),
+    CorrectedRegressor(),
     ExtraPRegressor(),
     BlackBoxRegressor("forest", n_trees=5),
     BlackBoxRegressor("svr"),

@@ -2,8 +2,10 @@ import pytest
 
 from paceline.estimators import (
     BlackBoxRegressor,
+    CorrectedRegressor,
     ExtraPRegressor,
     GenericRegressor,
+    PosynomialRegressor,
     PowerLawRegressor,
 )
 from paceline.testing import EstimatorContract
@@ -25,6 +27,18 @@ class TestPowerLaw(EstimatorContract):
     @pytest.fixture
     def estimator(self) -> PowerLawRegressor:
         return PowerLawRegressor()
+
+
+class TestPosynomial(EstimatorContract):
+    @pytest.fixture
+    def estimator(self) -> PosynomialRegressor:
+        return PosynomialRegressor(max_terms=2)
+
+
+class TestCorrected(EstimatorContract):
+    @pytest.fixture
+    def estimator(self) -> CorrectedRegressor:
+        return CorrectedRegressor()
 
 
 class TestExtraP(EstimatorContract):

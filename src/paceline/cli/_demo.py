@@ -45,13 +45,12 @@ def command(output: str, reduced: bool) -> None:
 
 def _fit(dataset: Any, folder: Path) -> None:
     from paceline.dataset import write_text
-    from paceline.estimators import GenericRegressor, fit, save_fit
+    from paceline.estimators import fit, save_fit
     from paceline.explainers import explain
     from paceline.reports import show_explanation
 
-    settings = GenericRegressor(penalty="l2", cost="relative")
     with progress_bar("Fitting") as progress:
-        result = fit(dataset, estimator=settings, progress=progress)
+        result = fit(dataset, progress=progress)
     save_fit(result, folder / "model.json")
     text = show_explanation(explain(result))
     write_text(folder / "explanation.txt", text + "\n")

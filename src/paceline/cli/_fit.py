@@ -58,12 +58,13 @@ def command(data: str, output: str | None, output_format: str, **options: Any) -
     _settle_form(options)
     check_writable(output)
     dataset = read_data(data, options)
-    settings = ("penalty", "strength", "power_strength", "solver")
+    names = ("penalty", "strength", "power_strength", "solver")
+    settings = GenericRegressor(**{name: options[name] for name in names})
     with progress_bar("Fitting") as progress:
         result = fit(
             dataset,
             form=options["form"],
-            estimator=GenericRegressor(**{name: options[name] for name in settings}),
+            estimator=settings if options["form"] == "generic" else None,
             n_terms=options["terms"],
             n_seeds=options["seeds"],
             group=options["group"],

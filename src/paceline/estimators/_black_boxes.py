@@ -81,8 +81,12 @@ class BlackBoxRegressor(BaseTimeRegressor):
         tags.input_tags.positive_only = False
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the black box to measured times `y` in seconds."""
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Fit the black box to measured times `y` in seconds.
+
+        Rows of one label in `groups` are held out together when settings are chosen; None:
+        equal rows.
+        """
         self._check_choices()
         frame, times, _ = self._read_fit(X, y, None)
         self.features_ = _features_of(frame, self.categorical, self.member == "svr")
@@ -90,7 +94,7 @@ class BlackBoxRegressor(BaseTimeRegressor):
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
         n_trees = N_TREES[self.member] if self.n_trees is None else self.n_trees
         with _one_thread():
-            recipe = choose_recipe(self.member, Z, times, n_trees, seed)
+            recipe = choose_recipe(self.member, Z, times, n_trees, seed, groups)
             self.fitted_ = recipe.fit(Z, times, n_trees, seed)
         self.settings_ = _describe(recipe, n_trees, len(times))
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 import warnings
 from collections import Counter
@@ -179,6 +180,7 @@ def compare(
     folds, split = _split(dataset, group, n_folds, holdout, random_state)
     trial = _Trial(
         dataset=dataset,
+        groups=None if group is None else dataset.groups(group),
         folds=folds,
         progress=progress or _say_nothing,
         n_fits=len(members) * len(folds),
@@ -200,6 +202,7 @@ class _Trial:
     """The rows that every member is tried on."""
 
     dataset: Dataset
+    groups: Any  # to be kept together within a fit too; None: equal rows
     folds: Sequence[Fold]
     progress: Progress
     n_fits: int
@@ -239,8 +242,18 @@ class _Trial:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoundWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(self.dataset.X.iloc[train], self.dataset.y.iloc[train])
+            model.fit(
+                self.dataset.X.iloc[train],
+                self.dataset.y.iloc[train],
+                **self._grouping(model, train),
+            )
         return time.perf_counter() - start
+
+    def _grouping(self, model: Any, train: Rows) -> dict[str, Any]:
+        """Return the groups of the rows, for members that hold rows out themselves."""
+        if self.groups is None or "groups" not in inspect.signature(model.fit).parameters:
+            return {}
+        return {"groups": np.asarray(self.groups)[train]}
 
 
 def _split(

@@ -42,8 +42,8 @@ def fit(
     form
         One of `FORMS`, or ``"auto"``: the simplest whose held-out error is near the least.
     estimator
-        Settings of the generic form, such as ``GenericRegressor(penalty="l2")``; roles and seed
-        are set here.
+        Settings of the generic form, such as ``GenericRegressor(penalty="l2")``, which is then
+        fitted unless `form` says otherwise; roles and seed are set here.
     n_terms
         Number of terms of a posynomial; None chooses.
     n_seeds
@@ -69,6 +69,8 @@ def fit(
         )
     if form not in (*FORMS, "auto"):
         raise UnknownNameError("form", form, ("auto", *FORMS))
+    if form == "auto" and estimator is not None:
+        form = "generic"
     settings = _settings(dataset, estimator, random_state)
     _check_fittable(dataset)
     groups = dataset.groups(group)

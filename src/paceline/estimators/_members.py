@@ -7,8 +7,10 @@ from typing import Any
 
 from paceline.dataset import Dataset
 from paceline.estimators._black_boxes import BlackBoxRegressor
+from paceline.estimators._corrected import CorrectedRegressor
 from paceline.estimators._extra_p import ExtraPRegressor
 from paceline.estimators._generic import GenericRegressor
+from paceline.estimators._posynomial import PosynomialRegressor
 from paceline.estimators._power_law import PowerLawRegressor
 
 Factory = Callable[[Dataset], Any]
@@ -22,6 +24,12 @@ def default_members(random_state: int = 0) -> dict[str, Factory]:
         "generic": _generic("none", random_state),
         "generic-l1": _generic("l1", random_state),
         "generic-l2": _generic("l2", random_state),
+        "posynomial": lambda dataset: PosynomialRegressor(
+            dataset.extrinsic, dataset.categorical, random_state=random_state
+        ),
+        "corrected": lambda dataset: CorrectedRegressor(
+            dataset.extrinsic, dataset.categorical, random_state=random_state
+        ),
         "power-law": lambda dataset: PowerLawRegressor(
             extrinsic=dataset.extrinsic, categorical=dataset.categorical
         ),

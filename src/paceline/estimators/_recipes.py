@@ -107,20 +107,25 @@ GRIDS: Mapping[str, Grid] = {
 }
 
 
-def choose_recipe(member: str, Z: Array, times: Array, n_trees: int, seed: int) -> Recipe:
+def choose_recipe(
+    member: str, Z: Array, times: Array, n_trees: int, seed: int, groups: Any = None
+) -> Recipe:
     """Return the recipe with the least mean absolute percentage error on inner held-out rows.
 
-    The folds keep rows of the same configuration together.
+    The folds keep rows of one group together, else rows of the same configuration.
     """
     grid = GRIDS[member]
     middle = grid.first[len(grid.first) // 2]
     plain = Recipe(member=member, target=TARGETS[0], options=middle)
     rows = _some_rows(len(times), grid.max_rows, seed)
     Z, times = Z[rows], times[rows]
-    groups = np.unique(Z, axis=0, return_inverse=True)[1].ravel()
-    if len(times) < MIN_ROWS or groups.max() < 1:
+    if groups is None:
+        labels = np.unique(Z, axis=0, return_inverse=True)[1].ravel()
+    else:
+        labels = np.unique(np.asarray(groups)[rows], return_inverse=True)[1].ravel()
+    if len(times) < MIN_ROWS or labels.max() < 1:
         return plain
-    folds = folds_of(groups, _N_FOLDS, seed)
+    folds = folds_of(labels, _N_FOLDS, seed)
     n_tried = max(1, round(grid.tree_share * n_trees))
 
     def error(recipe: Recipe) -> float:

@@ -23,8 +23,8 @@ from paceline.estimators._posynomial._rows import Layout
 from paceline.estimators._posynomial._simplify import express
 from paceline.estimators._posynomial._solve import Solution, grow_path
 
-_LEVEL_SHARE = 0.5  # of the strength of the powers
-_OWN_SHARE = 2.0
+_LEVEL_SHARE = 0.1  # of the strength of the powers
+_OWN_SHARE = 0.2
 
 
 class Candidates:

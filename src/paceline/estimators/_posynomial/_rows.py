@@ -11,10 +11,11 @@ import pandas as pd
 
 from paceline.dataset import counts_what
 from paceline.estimators._columns import Array, columns_of
-from paceline.estimators._expression import not_negative
+from paceline.estimators._expression import not_negative, positive
 from paceline.estimators._marks import level_marks
 from paceline.estimators._posynomial._expression import log_collective
 
+_FEW_DEVICES = 4
 _FLOOR = -40.0  # of log(1 - 1/n) while fitting: small enough to vanish, large enough to compute
 
 
@@ -117,7 +118,10 @@ def layout_of(
     X: pd.DataFrame, extrinsic: Sequence[Any] | None, categorical: Sequence[Any] | None
 ) -> Layout:
     """Return what each column of `X` becomes."""
-    levels = columns_of(X, extrinsic, categorical).levels
+    columns = columns_of(X, extrinsic, categorical)
+    levels = columns.levels
+    for name in columns.extrinsic:
+        positive(X, name)
     stand_ins, zeros = {}, []
     for name in map(str, X.columns):
         if name in levels:
@@ -136,4 +140,6 @@ def layout_of(
 
 
 def _counts_devices(name: str, values: pd.Series[Any]) -> bool:
-    return counts_what(name) == "devices" and bool((values >= 1).all()) and values.nunique() > 2
+    """Return whether 1 - 1/n says something: far from one device it is nearly constant."""
+    is_count = counts_what(name) == "devices" and bool((values >= 1).all())
+    return is_count and values.nunique() > 2 and bool(values.min() <= _FEW_DEVICES)

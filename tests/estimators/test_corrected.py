@@ -1,0 +1,111 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from paceline.dataset import Dataset
+from paceline.errors import SchemaError
+from paceline.estimators import CorrectedRegressor, fit, load_fit, save_fit, score
+from paceline.estimators._correction._gaussian import _Likelihood
+from paceline.estimators._correction._kernel import Places
+
+
+def wavy(n: int = 200, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Times that no short sum of powers describes."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {"size": np.exp(rng.uniform(0, 5, n)), "n_devices": rng.choice([1.0, 2, 4], n)}
+    )
+    ripple = 1.0 + 0.4 * np.sin(2.5 * np.log(X["size"]))
+    return X, (0.1 * X["size"] ** 0.7 * ripple / X["n_devices"]).to_numpy() * np.exp(
+        0.02 * rng.normal(size=n)
+    )
+
+
+@pytest.fixture(scope="module")
+def model() -> CorrectedRegressor:
+    return CorrectedRegressor().fit(*wavy())
+
+
+def test_a_correction_describes_what_the_formula_cannot(model: CorrectedRegressor) -> None:
+    X, y = wavy(500, seed=1)
+    formula = score(y, model.expression_.evaluate(X)).mape
+    corrected = score(y, model.predict(X)).mape
+    assert corrected < 0.5 * formula
+    assert model.formula_share_ < 0.5
+
+
+def test_the_held_out_error_is_honest(model: CorrectedRegressor) -> None:
+    _, y = wavy()
+    unseen, truth = wavy(1000, seed=2)
+    promised = score(y, model.held_out_).mape
+    assert score(truth, model.predict(unseen)).mape < 1.5 * promised
+
+
+def test_far_outside_the_prediction_is_the_formula(model: CorrectedRegressor) -> None:
+    far = pd.DataFrame({"size": [1e12], "n_devices": [2.0]})
+    assert model.predict(far) == pytest.approx(model.expression_.evaluate(far), rel=1e-6)
+    near = pd.DataFrame({"size": [20.0], "n_devices": [2.0]})
+    assert model.predict(near) != pytest.approx(model.expression_.evaluate(near), rel=1e-3)
+
+
+def test_with_few_rows_nothing_is_corrected() -> None:
+    X, y = wavy(30)
+    model = CorrectedRegressor().fit(X, y)
+    assert model.blend_ is None
+    assert np.array_equal(model.predict(X), model.expression_.evaluate(X))
+
+
+def test_same_data_and_seed_give_the_same_corrections() -> None:
+    X, y = wavy(80)
+    first, second = (CorrectedRegressor().fit(X, y) for _ in range(2))
+    assert np.array_equal(first.predict(X), second.predict(X))
+
+
+def test_the_gradient_of_the_likelihood_is_right() -> None:
+    rng = np.random.default_rng(0)
+    places = Places(logs=rng.normal(size=(25, 2)), codes=rng.integers(0, 3, (25, 1)))
+    likelihood = _Likelihood(places, rng.normal(size=25))
+    x = likelihood.start() + rng.normal(0, 0.3, len(likelihood.start()))
+    _, gradient = likelihood.cost(x)
+    for i in range(len(x)):
+        step = np.zeros_like(x)
+        step[i] = 1e-5
+        slope = (likelihood.cost(x + step)[0] - likelihood.cost(x - step)[0]) / 2e-5
+        assert gradient[i] == pytest.approx(slope, rel=1e-4, abs=1e-5)
+
+
+def dataset() -> Dataset:
+    X, y = wavy()
+    return Dataset.from_frame(X.assign(time_s=y))
+
+
+def test_a_saved_correction_predicts_the_same(tmp_path: object) -> None:
+    result = fit(dataset(), form="corrected")
+    path = tmp_path / "model.json"
+    save_fit(result, path)
+    rows = wavy(50, seed=3)[0]
+    assert path.stat().st_size < 5_000_000
+    pd.testing.assert_frame_equal(load_fit(path).predict(rows), result.predict(rows))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda blend: blend["weights"].update(process=7.0),
+        lambda blend: blend["reach"].update(low=[0.0]),
+        lambda blend: blend["members"]["process"]["weights"].pop(),
+        lambda blend: blend["members"]["process"]["logs"].pop(),
+        lambda blend: blend["members"]["process"]["kernels"][0].update(shape="__import__"),
+        lambda blend: blend["members"]["process"]["kernels"][0].update(scales=[1.0]),
+    ],
+)
+def test_a_spoilt_correction_is_refused(tmp_path: object, spoil: object) -> None:
+    path = tmp_path / "model.json"
+    save_fit(fit(dataset(), form="corrected"), path)
+    data = json.loads(path.read_text())
+    spoil(data["blend"])
+    path.write_text(json.dumps(data))
+    with pytest.raises(SchemaError, match="not a usable model"):
+        load_fit(path)

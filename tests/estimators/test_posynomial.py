@@ -1,0 +1,174 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paceline.errors import InvalidInputError
+from paceline.estimators import PosynomialExpression, PosynomialRegressor, score
+from paceline.estimators._posynomial._candidates import Candidates
+from paceline.estimators._posynomial._problem import (
+    Constants,
+    PosynomialProblem,
+    Strengths,
+    log_sum,
+)
+from paceline.estimators._posynomial._rows import layout_of
+
+
+def planted(n: int = 300, noise: float = 0.05, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Per-sample work, a collective and an overhead, with a level that slows the work."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "width": rng.choice([32.0, 64, 128, 256, 512], n),
+            "device_batch": rng.choice([8.0, 16, 32, 64, 128], n),
+            "n_devices": rng.choice([1.0, 2, 4, 8, 16], n),
+            "kind": rng.choice(["fast", "slow"], n),
+        }
+    )
+    slow = np.where(X["kind"] == "slow", 2.0, 1.0)
+    work = 1e-5 * X["width"] ** 1.3 * X["device_batch"] ** 0.9 * slow
+    comm = 2e-3 * X["width"] ** 0.5 * (1 - 1 / X["n_devices"])
+    return X, (work + comm + 4e-3).to_numpy() * np.exp(noise * rng.normal(size=n))
+
+
+def test_a_planted_sum_is_found_with_its_collective() -> None:
+    X, y = planted()
+    model = PosynomialRegressor().fit(X, y)
+    terms = model.expression_.terms
+    work = max(terms, key=lambda term: term.powers.get("device_batch", 0.0))
+    assert work.powers["device_batch"] == pytest.approx(0.9, abs=0.1)
+    assert work.powers["width"] == pytest.approx(1.3, abs=0.15)
+    assert "n_devices" in {term.collective for term in terms}
+    unseen, true = planted(2000, 0.0, seed=1)
+    assert score(true, model.predict(unseen)).mape < 0.04
+
+
+def test_what_does_not_matter_is_pruned() -> None:
+    X, y = planted()
+    rng = np.random.default_rng(7)
+    X = X.assign(idle=rng.choice([1.0, 2, 4], len(X)), label=rng.choice(list("xyz"), len(X)))
+    expression = PosynomialRegressor().fit(X, y).expression_
+    assert all(abs(term.powers.get("idle", 0.0)) < 0.05 for term in expression.terms)
+    assert max(expression.factors["label"].values()) < 1.03
+    assert expression.n_constants <= 40
+
+
+def test_the_default_is_the_simplest_within_a_standard_error_of_the_best() -> None:
+    X, y = planted()
+    front = PosynomialRegressor().fit(X, y).front_
+    chosen = front.members[front.chosen]
+    allowed = [m for m in front.members if m.n_constants <= 40]
+    best = min(allowed, key=lambda m: m.error)
+    assert chosen.error <= best.error + best.standard_error
+    simpler = [m for m in allowed if m.n_constants < chosen.n_constants]
+    assert all(m.error > best.error + best.standard_error for m in simpler)
+
+
+def test_a_user_may_pick_another_number_of_terms() -> None:
+    X, y = planted()
+    model = PosynomialRegressor(n_terms=1).fit(X, y)
+    assert len(model.expression_.terms) == 1
+
+
+def test_same_data_and_seed_give_the_same_expression() -> None:
+    X, y = planted(120)
+    first, second = (PosynomialRegressor(random_state=3).fit(X, y).expression_ for _ in range(2))
+    assert first.to_dict() == second.to_dict()
+
+
+def test_plain_data_bring_the_expression_back() -> None:
+    X, y = planted(120)
+    expression = PosynomialRegressor().fit(X, y).expression_
+    back = PosynomialExpression.from_dict(expression.to_dict())
+    assert np.array_equal(back.evaluate(X), expression.evaluate(X))
+    parts = expression.components(X)
+    assert np.allclose(parts.sum(axis=1), expression.evaluate(X))
+
+
+def test_a_zero_of_a_parameter_has_a_factor_of_its_own() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"size": rng.choice([0.0, 1, 2, 4, 8], 200)})
+    y = np.where(X["size"] == 0, 5.0, X["size"]) * np.exp(0.01 * rng.normal(size=200))
+    model = PosynomialRegressor().fit(X, y)
+    predicted = model.predict(pd.DataFrame({"size": [0.0, 8.0]}))
+    assert predicted == pytest.approx([5.0, 8.0], rel=0.05)
+
+
+def test_an_unseen_level_is_an_average_one() -> None:
+    X, y = planted()
+    model = PosynomialRegressor().fit(X, y)
+    row = X.iloc[[0]].assign(kind="other")
+    low, high = sorted(model.predict(X.iloc[[0]].assign(kind=k))[0] for k in ("fast", "slow"))
+    assert low < model.predict(row)[0] < high
+
+
+@pytest.mark.parametrize("name", ["n_terms", "max_terms", "max_constants"])
+def test_a_count_below_one_is_refused(name: str) -> None:
+    X, y = planted(30)
+    with pytest.raises(InvalidInputError, match=f"{name} >= 1"):
+        PosynomialRegressor(**{name: 0}).fit(X, y)
+
+
+def test_groups_must_be_as_many_as_the_rows() -> None:
+    X, y = planted(30)
+    with pytest.raises(InvalidInputError, match="len\\(groups\\) == len\\(X\\)"):
+        PosynomialRegressor().fit(X, y, groups=[1, 2])
+
+
+def test_few_rows_are_fitted_by_one_term() -> None:
+    X, y = planted(8)
+    model = PosynomialRegressor().fit(X, y)
+    assert len(model.expression_.terms) == 1
+    assert np.isnan(model.held_out_).all()
+
+
+def problem_of(n: int = 40) -> tuple[PosynomialProblem, Constants]:
+    X, y = planted(n)
+    layout = layout_of(X, None, None)
+    problem = PosynomialProblem(
+        rows=layout.encode(X),
+        target=np.log(y),
+        weights=np.full(n, 1 / n),
+        strengths=Strengths(power=0.3, level=0.2, own_level=0.1),
+    )
+    rng = np.random.default_rng(1)
+    constants = Constants(
+        base=rng.normal(-5, 1, 2),
+        powers=rng.normal(0, 2.5, (2, 3)),
+        shared=rng.normal(0, 1, 2),
+        own=rng.normal(0, 1, (2, 2)),
+    )
+    return problem, constants
+
+
+def test_the_gradient_is_that_of_the_cost() -> None:
+    problem, c = problem_of()
+    cost, gradient, _ = problem.expand(c, (0, 1), 0.1)
+    assert cost == pytest.approx(problem.cost(c, (0, 1), 0.1))
+    x, small = c.flat(), 1e-6
+    for i in range(len(x)):
+        step = np.zeros_like(x)
+        step[i] = small
+        up, down = (problem.cost(c.like(x + s), (0, 1), 0.1) for s in (step, -step))
+        assert gradient[i] == pytest.approx((up - down) / (2 * small), abs=1e-6, rel=1e-4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    scale=st.floats(1e-6, 1e6),
+    logs=st.lists(st.floats(-600, 600), min_size=2, max_size=5),
+)
+def test_a_sum_in_logarithms_never_overflows(scale: float, logs: list[float]) -> None:
+    total = log_sum(np.array([logs]) + np.log(scale))
+    assert np.isfinite(total).all()
+    assert total[0] >= max(logs) + np.log(scale) - 1e-9
+
+
+def test_folds_that_hold_out_groups_are_used() -> None:
+    X, y = planted(120)
+    groups = np.arange(120) % 6
+    model = PosynomialRegressor().fit(X, y, groups=groups)
+    assert isinstance(model.candidates_, Candidates)
+    assert np.isfinite(model.held_out_).all()
