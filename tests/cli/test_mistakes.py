@@ -35,7 +35,6 @@ def refused(outcome: object, *parts: str) -> None:
         (HEADER + GOOD + "-1,a,1,2\n", ["width >= 0", "-1"]),
         (HEADER + GOOD + "1,a,1,2,9,9\n", ["line 26"]),
         ("width,kind,n_devices,time\n" + GOOD, ["time_s", "time", "--time"]),
-        (HEADER + "1,a,1,2\n2,b,1,3\n4,a,2,1\n", ["rows as constants"]),
     ],
 )
 def test_bad_data_is_one_clear_line(
@@ -45,6 +44,14 @@ def test_bad_data_is_one_clear_line(
     data.write_text(content)
     refused(run("fit", data, "--seeds", 1, "-o", model), *parts)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv"]
+
+
+def test_fewer_rows_than_constants_of_the_generic_form_are_refused(
+    run: Callable, tmp_path: Path
+) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text(HEADER + "1,a,1,2\n2,b,1,3\n4,a,2,1\n")
+    refused(run("fit", data, "--form", "generic", "--seeds", 1), "rows as constants")
 
 
 @pytest.mark.parametrize(
