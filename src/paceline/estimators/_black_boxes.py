@@ -37,7 +37,7 @@ class BlackBoxRegressor(BaseTimeRegressor):
     Parameters
     ----------
     member
-        ``"forest"``, ``"svr"`` or ``"boosting"``.
+        ``"forest"``, ``"svr"``, ``"boosting"`` or ``"hist-boosting"`` (values in bins).
     categorical
         Columns of numbers that are labels; text columns are categorical anyway.
     n_trees

@@ -15,7 +15,7 @@ from paceline.estimators._metrics import score
 
 Shape = tuple[int, ...]
 
-N_TREES = {"forest": 300, "boosting": 500, "svr": 0}
+N_TREES = {"forest": 300, "boosting": 500, "hist-boosting": 300, "svr": 0}
 TARGETS = ("log time", "time")
 MIN_ROWS = 9  # with fewer, held-out errors choose nothing but noise
 MAX_KERNEL_ROWS = 10_000  # the kernel of a support vector machine grows with the square
@@ -104,6 +104,15 @@ GRIDS: Mapping[str, Grid] = {
         max_rows=2_000,
         tree_share=0.3,
     ),
+    "hist-boosting": Grid(
+        first=({"learning_rate": 0.1, "min_samples_leaf": 5},),
+        second=(
+            {"learning_rate": 0.1, "min_samples_leaf": 20},
+            {"learning_rate": 0.05, "min_samples_leaf": 2},
+        ),
+        max_rows=2_000,
+        tree_share=0.5,
+    ),
 }
 
 
@@ -186,6 +195,14 @@ def _boosting(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any])
     )
 
 
+def _hist_boosting(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -> Any:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    return HistGradientBoostingRegressor(
+        max_iter=n_trees, early_stopping=False, random_state=seed, **options
+    )
+
+
 def _svr(shape: Shape, n_trees: int, seed: int, options: Mapping[str, Any]) -> Any:
     from sklearn.svm import SVR
 
@@ -197,4 +214,5 @@ _BUILDERS: Mapping[str, Callable[[Shape, int, int, Mapping[str, Any]], Any]] = {
     "forest": _forest,
     "svr": _svr,
     "boosting": _boosting,
+    "hist-boosting": _hist_boosting,
 }
