@@ -79,23 +79,22 @@ class CorrectedRegressor(BaseTimeRegressor):
         self.n_terms = n_terms
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Fit formula and corrections to measured times `y` in seconds.
 
         Rows of one label in `groups` are held out together; None: equal rows.
         """
-        frame, times, weights = self._read_fit(X, y, sample_weight)
+        frame, times, _ = self._read_fit(X, y, None)
         labels = labels_of(frame, groups)
         self.posynomial_ = PosynomialRegressor(
             self.extrinsic, self.categorical, self.n_terms, random_state=self.random_state
-        ).fit(frame, times, weights, groups=labels)
+        ).fit(frame, times, groups=labels)
         self.expression_ = self.posynomial_.expression_
         self.front_ = self.posynomial_.front_
         self.held_out_ = self.posynomial_.held_out_
         error = self.front_.members[self.front_.chosen].error
         self.formula_error_ = None if np.isnan(error) else error
-        kept = np.arange(len(times)) if weights is None else np.flatnonzero(weights > 0)
-        self._correct(frame.iloc[kept], times[kept], labels[kept], kept)
+        self._correct(frame, times, labels)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -109,7 +108,7 @@ class CorrectedRegressor(BaseTimeRegressor):
         """Weight of the formula within the measured range."""
         return 1.0 if self.blend_ is None else self.blend_.formula_share
 
-    def _correct(self, frame: pd.DataFrame, times: Array, labels: Any, kept: Any) -> None:
+    def _correct(self, frame: pd.DataFrame, times: Array, labels: Any) -> None:
         self.blend_: Blend | None = None
         seed = self.random_state
         rows, folds = choice_folds(labels, seed)
@@ -123,7 +122,7 @@ class CorrectedRegressor(BaseTimeRegressor):
             if used:
                 self.blend_ = makings.blend(used, frame, times)
         self.held_out_ = np.full_like(self.held_out_, np.nan)
-        self.held_out_[kept[rows]] = np.exp(weights @ logs)
+        self.held_out_[rows] = np.exp(weights @ logs)
 
 
 class _Makings:

@@ -88,40 +88,37 @@ class PosynomialRegressor(BaseTimeRegressor):
         self.strength = strength
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Fit the constants to measured times `y` in seconds.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y
             As scikit-learn has them.
         groups
             One label per row; rows of one label are held out together. None: equal rows.
         """
         self._check_choices()
-        frame, times, weights = self._read_fit(X, y, sample_weight)
+        frame, times, _ = self._read_fit(X, y, None)
         self.layout_ = layout_of(frame, self.extrinsic, self.categorical)
-        weights = np.ones(len(times)) if weights is None else weights
-        kept = np.flatnonzero(weights > 0)
         labels = labels_of(frame, groups)
         self.held_out_ = np.full(len(times), np.nan)
         with one_thread():
-            rows, logs = self._grow(frame.iloc[kept], times[kept], weights[kept], labels[kept])
-        self.held_out_[kept[rows]] = np.exp(logs)
+            rows, logs = self._grow(frame, times, labels)
+        self.held_out_[rows] = np.exp(logs)
         return self
 
     def predict(self, X: Any) -> Array:
         """Return the time in seconds of every row of `X`."""
-        return self.expression_.evaluate(self._read_predict(X))
+        frame = self._read_predict(X)
+        return self.expression_.evaluate(frame)
 
-    def _grow(
-        self, frame: pd.DataFrame, times: Array, weights: Array, labels: Any
-    ) -> tuple[Any, Array]:
+    def _grow(self, frame: pd.DataFrame, times: Array, labels: Any) -> tuple[Any, Array]:
         """Grow and choose; return the rows that were held out and what was predicted there."""
         problem = PosynomialProblem(
             rows=self.layout_.encode(frame),
             target=np.log(times),
-            weights=weights / weights.sum(),
+            weights=np.full(len(times), 1.0 / len(times)),
             strengths=NEUTRAL,
         )
         rows, folds = choice_folds(labels, self.random_state)
