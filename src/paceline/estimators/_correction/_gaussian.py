@@ -30,7 +30,8 @@ MAX_ROWS = 2_000
 _SHAPE = "matern"
 _REACH = (-2.5, 0.0)  # where the logarithms of the scales begin: far, local
 _PRIOR_SD = 2.0
-_N_ITERATIONS = 40
+_N_ITERATIONS = 30
+_N_MORE = 15  # once outliers are known
 _DOF = 4.0
 _JITTER = 1e-8
 
@@ -78,13 +79,13 @@ def learn_process(places: Places, residuals: Array, random_state: int) -> Proces
     rng = np.random.default_rng(random_state)
     rows = np.sort(rng.permutation(len(residuals))[:N_LEARN_ROWS])
     likelihood = _Likelihood(places.take(rows), residuals[rows])
-    x = likelihood.maximise(likelihood.start())
+    x = likelihood.maximise(likelihood.start(), _N_ITERATIONS)
     process = likelihood.process(x)
     weights, factor = process.condition(
         places.take(rows), residuals[rows], np.full(len(rows), process.noise)
     )
     likelihood.noise = outlier_noise(weights, factor)
-    return likelihood.process(likelihood.maximise(x))
+    return likelihood.process(likelihood.maximise(x, _N_MORE))
 
 
 class _Likelihood:
@@ -111,7 +112,7 @@ class _Likelihood:
         ]
         return np.concatenate([*parts, [np.log(0.2 * self.variance)]])
 
-    def maximise(self, x: Array) -> Array:
+    def maximise(self, x: Array, n_iterations: int) -> Array:
         middle = np.log(self.variance)
         part = [(-8.0, 4.0)] * self.n_scales + [(middle - 9.0, middle + 4.0)]
         bounds = [*part * len(_REACH), (middle - 10.0, middle + 1.0)]
@@ -121,7 +122,7 @@ class _Likelihood:
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            options={"maxiter": _N_ITERATIONS},
+            options={"maxiter": n_iterations},
         )
         return np.asarray(found.x)
 
