@@ -99,6 +99,17 @@ class TestTensorflow(FrameworkContract):
 class TestJax(FrameworkContract):
     name = "jax"
 
+    def test_the_next_processes_find_the_programs_of_the_last(self, tmp_path: Path) -> None:
+        executor = ready_executor("jax", environment={"TMPDIR": str(tmp_path)})
+        programs, digests = [], set()
+        for _ in range(2):
+            with executor.open(2) as pool:
+                workers = pool.run(contract_job([8, 8]), TIMEOUT_S).workers
+            digests |= {worker.weights_digest for worker in workers}
+            programs.append(sorted(path.name for path in tmp_path.glob("paceline-jax-*/*-cache")))
+        assert len(digests) == 1 and len(programs[0]) >= 2  # at least a step for each worker
+        assert programs[0] == programs[1]
+
 
 class TestMxnet(FrameworkContract):
     name = "mxnet"
