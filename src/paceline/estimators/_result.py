@@ -18,6 +18,7 @@ from paceline.estimators._metrics import Scores
 from paceline.estimators._stability import Stability
 
 SCHEMA = "paceline/model/1"
+_WIDER = 3.0  # an interval one measured span outside is four times as wide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +98,7 @@ class FitResult:
         if width is None:
             return (np.full(len(X), np.nan),) * 2
         unit = 1.0 if self.difficulty is None else self.difficulty.at(X)
-        wide = np.minimum(width * unit * (1.0 + distance), 300.0)
+        wide = np.minimum(width * unit * (1.0 + _WIDER * distance), 300.0)
         cheapest, dearest = self._level_range(X)
         floor = np.maximum(predicted, np.finfo(float).tiny)
         return (
