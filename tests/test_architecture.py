@@ -83,7 +83,7 @@ def test_the_command_line_has_the_agreed_options() -> None:
         "import": f"--output --append --output-format {data} --group",
         "fit": f"--output --form --terms --solver --penalty --strength --power-strength --seeds "
         f"--random-state --output-format {data} --group",
-        "predict": "--at --output --strict --output-format",
+        "predict": "--at --output --samples --epochs --price --strict --output-format",
         "check": f"--max-error --output-format {data}",
         "explain": "--at --over --export --output-format",
         "phases": "--at --output-format",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from paceline.cli._options import at_option, format_option, parse_at, say_notes
+from paceline.cli._options import at_option, format_option, is_given, parse_at, say_notes
 from paceline.cli._output import print_json
 from paceline.errors import InvalidInputError
 
@@ -15,12 +15,16 @@ from paceline.errors import InvalidInputError
 @click.command(
     epilog="\b\nExamples:\n"
     "  paceline predict model.json rows.csv -o predicted.csv\n"
-    "  paceline predict model.json --at n_devices=16 --at global_batch=256"
+    "  paceline predict model.json --at n_devices=16 --at global_batch=256\n"
+    "  paceline predict model.json --at n_devices=16 --samples 1281167 --epochs 90 --price 2.5"
 )
 @click.argument("model", type=click.Path())
 @click.argument("rows", type=click.Path(), required=False)
 @at_option("One point; what is not named takes its typical measured value.")
 @click.option("-o", "--output", type=click.Path(), help="Write rows and predictions here.")
+@click.option("--samples", type=click.IntRange(1), help="Samples of an epoch: predict a run.")
+@click.option("--epochs", type=float, default=1.0, show_default=True, help="Epochs of the run.")
+@click.option("--price", type=float, help="Of one device for one hour.")
 @click.option("--strict", is_flag=True, help="Refuse levels that were never measured.")
 @format_option
 def command(
@@ -30,30 +34,37 @@ def command(
     output: str | None,
     strict: bool,
     output_format: str,
+    samples: int | None,
+    epochs: float,
+    price: float | None,
 ) -> None:
     """Predict the time of ROWS (a CSV), or of one point with --at.
 
-    Adds predicted_s, lower_s, upper_s (90 % interval) and extrapolates (0 or 1).
+    Adds predicted_s, lower_s, upper_s (90 % interval) and extrapolates (0 or 1); with --samples
+    also the time, device-hours and money of a run, samples per second and efficiency.
     """
-    from paceline.estimators import load_fit
+    from paceline.estimators import Run, load_fit
 
     if (rows is None) == (not at):
         raise InvalidInputError("Give either ROWS.csv or --at NAME=VALUE, not both or neither.")
+    if samples is None and is_given("epochs", "price"):
+        raise InvalidInputError("--epochs and --price need --samples, the samples of an epoch.")
+    run = None if samples is None else Run(n_samples=samples, n_epochs=epochs, price=price)
     fit = load_fit(model)
     if rows is None:
-        _predict_point(fit, parse_at(at), strict, output, output_format)
+        _predict_point(fit, parse_at(at), run, strict, output, output_format)
     else:
-        _predict_rows(fit, rows, strict, output, output_format)
+        _predict_rows(fit, rows, run, strict, output, output_format)
 
 
 def _predict_point(
-    fit: Any, point: dict[str, str], strict: bool, output: str | None, output_format: str
+    fit: Any, point: dict[str, str], run: Any, strict: bool, output: str | None, output_format: str
 ) -> None:
-    from paceline.reports import show_prediction
+    from paceline.reports import show_prediction, show_run
 
     row, filled = fit.measured.complete(point)
     fit.predict(row)  # an impossible value is refused before anything is said
-    predicted = _predict(fit, row, strict)
+    predicted = _predict(fit, row, run, strict)
     _say_filled(filled)
     table = row.join(predicted)
     if output:
@@ -63,6 +74,8 @@ def _predict_point(
     elif not output:
         values = {name: _plain(row[name].iloc[0]) for name in row}
         click.echo(show_prediction(predicted.iloc[0], values, fit.covers))
+        if run is not None:
+            click.echo(show_run(predicted.iloc[0]))
 
 
 def _say_filled(filled: dict[str, float | str]) -> None:
@@ -75,12 +88,12 @@ def _say_filled(filled: dict[str, float | str]) -> None:
 
 
 def _predict_rows(
-    fit: Any, rows: str, strict: bool, output: str | None, output_format: str
+    fit: Any, rows: str, run: Any, strict: bool, output: str | None, output_format: str
 ) -> None:
     from paceline.dataset import read_table
 
     table = read_table(rows, labels=list(fit.measured.levels))
-    predicted = _predict(fit, table, strict)
+    predicted = _predict(fit, table, run, strict)
     clash = [name for name in predicted if name in table]
     full = table.drop(columns=clash).join(predicted)
     if clash:
@@ -93,7 +106,9 @@ def _predict_rows(
         click.echo(full.to_csv(index=False), nl=False)
 
 
-def _predict(fit: Any, rows: Any, strict: bool) -> Any:
+def _predict(fit: Any, rows: Any, run: Any, strict: bool) -> Any:
+    from paceline.estimators import predict_run
+
     X = fit.measured.read(rows)
     outside = fit.measured.outside(X)
     for name, distance in outside.items():
@@ -105,7 +120,8 @@ def _predict(fit: Any, rows: Any, strict: bool) -> Any:
         if strict and name in fit.measured.levels:
             raise InvalidInputError(f"--strict allows known levels only, but got {message}.")
         say_notes((f"{n_far} of {len(X)} rows extrapolate: {message}.",))
-    return fit.predict(rows)
+    predicted = fit.predict(rows)
+    return predicted if run is None else predicted.join(predict_run(fit, rows, run))
 
 
 def _write(table: Any, output: str) -> None:

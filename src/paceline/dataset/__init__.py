@@ -22,6 +22,7 @@ from paceline.dataset._schema import (
     write_parameters,
 )
 from paceline.dataset._store import read_observations, read_store, save_store
+from paceline.dataset._times import global_batch_columns
 
 __all__ = [
     "Dataset",
@@ -30,6 +31,7 @@ __all__ = [
     "counts_all_devices",
     "counts_what",
     "create_tables",
+    "global_batch_columns",
     "insert_observations",
     "level_name",
     "load_dataset",

@@ -55,6 +55,17 @@ def _global_batch(
 
 def _batch_factors(names: Sequence[str], options: ReadOptions) -> tuple[list[str], list[str]]:
     """Return the columns to multiply and those to divide by."""
+    above, below = global_batch_columns(names)
+    if above:
+        return above, below
+    raise InvalidInputError(
+        f"The throughput `{options.throughput}` needs a batch column to give a time: "
+        f"`global_batch`, or `device_batch` and `n_devices`; but got {', '.join(names)}."
+    )
+
+
+def global_batch_columns(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the columns whose product over those others is the global batch; none if unknown."""
     whole = [name for name in names if batch_of(name) == "global_batch"]
     if whole:
         return whole[:1], []
@@ -66,9 +77,4 @@ def _batch_factors(names: Sequence[str], options: ReadOptions) -> tuple[list[str
         shared = {model_degree(name): name for name in names if model_degree(name)}
         return [part[0], *accumulation[:1], devices[0]], list(shared.values())
     plain = [name for name in names if batch_of(name) == "unknown"]
-    if plain:
-        return plain[:1], []
-    raise InvalidInputError(
-        f"The throughput `{options.throughput}` needs a batch column to give a time: "
-        f"`global_batch`, or `device_batch` and `n_devices`; but got {', '.join(names)}."
-    )
+    return plain[:1], []

@@ -41,6 +41,7 @@ from paceline.estimators._posynomial import (
 from paceline.estimators._power_law import PowerLawRegressor
 from paceline.estimators._problem import Penalty, Problem
 from paceline.estimators._result import FitResult
+from paceline.estimators._run_cost import Run, predict_run
 from paceline.estimators._saved import fit_to_dict, load_fit, save_fit
 from paceline.estimators._shares import (
     Shares,
@@ -100,6 +101,7 @@ __all__ = [
     "Problem",
     "Progress",
     "RegularizationPath",
+    "Run",
     "Scores",
     "Shares",
     "SpeedupReport",
@@ -133,6 +135,7 @@ __all__ = [
     "one_device_step_s",
     "phase_table_3_2",
     "pipelined_step_s",
+    "predict_run",
     "predict_steps",
     "printed_speedup",
     "propose_shares",

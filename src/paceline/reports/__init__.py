@@ -13,7 +13,7 @@ from paceline.reports._phases import (
     show_speedup,
     show_waiting,
 )
-from paceline.reports._prediction import show_prediction
+from paceline.reports._prediction import show_prediction, show_run
 from paceline.reports._table import definitions, table
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "show_phases",
     "show_prediction",
     "show_regression",
+    "show_run",
     "show_shares",
     "show_speedup",
     "show_waiting",

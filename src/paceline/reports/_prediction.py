@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 
-from paceline.units import format_number, format_seconds
+from paceline.units import format_number, format_percent, format_seconds
 
 
 def show_prediction(row: pd.Series[Any], point: Mapping[str, float | str], covers: str) -> str:
@@ -25,3 +25,23 @@ def show_prediction(row: pd.Series[Any], point: Mapping[str, float | str], cover
     )
     where = textwrap.fill(f"at {values}", 78, initial_indent="  ", subsequent_indent="     ")
     return f"{time}  ({interval})\n{where}"
+
+
+def show_run(row: pd.Series[Any]) -> str:
+    """Return what a whole run takes: time, device-hours, money, rate and efficiency."""
+    lines = [f"the run takes {_spread(row, 'run_s', format_seconds)}"]
+    lines.append(f"{_spread(row, 'device_hours', format_number)} device-hours")
+    if "money" in row:
+        lines.append(f"{_spread(row, 'money', format_number)} in money")
+    rate = f"{format_number(float(row['samples_per_s']))} samples per second"
+    if not pd.isna(row["efficiency"]):
+        rate += f", efficiency {format_percent(float(row['efficiency']))}"
+    return "\n".join(f"  {line}" for line in [*lines, rate])
+
+
+def _spread(row: pd.Series[Any], name: str, write: Callable[[float], str]) -> str:
+    value = write(float(row[name]))
+    if pd.isna(row[f"{name}_lower"]):
+        return value
+    low, high = (write(float(row[f"{name}_{end}"])) for end in ("lower", "upper"))
+    return f"{value} ({low} to {high})"
