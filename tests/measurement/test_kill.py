@@ -61,7 +61,7 @@ class Server:
         self._process.stdout.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def server() -> Iterator[Server]:
     server = Server()
     yield server
