@@ -95,9 +95,9 @@ def test_thirty_kills_lose_no_finished_trial_and_repeat_none(
     tmp_path: Path, server: Server
 ) -> None:
     path, rng, n_kills = tmp_path / "runs.db", random.Random(5), 0
-    study = {"n_trials": 300, "protocol": {"recycle_every": 50, "remeasure_share": 0.0}}
+    study = {"n_trials": 150, "protocol": {"recycle_every": 50, "remeasure_share": 0.0}}
     while n_kills < 30:
-        pid = server.start(path, study=study, pause_s=0.005)
+        pid = server.start(path, study=study, pause_s=0.02)
         time.sleep(rng.uniform(0.0, 0.25))
         os.kill(pid, signal.SIGKILL)
         if server.wait() == -signal.SIGKILL:
