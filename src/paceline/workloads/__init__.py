@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paceline.workloads._base import Workload
+from paceline.workloads._graph import SPLITS, GraphLayer, LayerGraph
 from paceline.workloads._layers import layer_table, totals
 from paceline.workloads._load import list_workloads, load_workload
 from paceline.workloads._module import LOSSES, ModuleWorkload
@@ -12,7 +13,10 @@ from paceline.workloads._sampling import sample_buildable
 
 __all__ = [
     "LOSSES",
+    "SPLITS",
+    "GraphLayer",
     "Layer",
+    "LayerGraph",
     "ModuleWorkload",
     "Network",
     "ScriptWorkload",

@@ -1,0 +1,132 @@
+"""Devices, links between them, and the machines that they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PRECISIONS = ("float64", "float32", "tf32", "float16", "bfloat16", "float8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """What computes.
+
+    Parameters
+    ----------
+    name
+        As its maker calls it.
+    peak_flops
+        FLOP per second by precision, one of `PRECISIONS`.
+    memory_bytes, memory_bandwidth
+        Bytes, and bytes per second.
+    efficiency
+        Largest share of the peak that a kind of layer reaches (``conv``, ``linear``,
+        ``attention``), with ``default`` for the others.
+    half_flop
+        Work of one kernel at which half of that share is reached: small kernels are slower.
+    launch_s
+        Least time of any kernel.
+    memory_efficiency
+        Share of the memory bandwidth that is reached.
+    """
+
+    name: str
+    peak_flops: Mapping[str, float]
+    memory_bytes: float
+    memory_bandwidth: float
+    efficiency: Mapping[str, float] = field(default_factory=lambda: {"default": 0.5})
+    half_flop: float = 0.0
+    launch_s: float = 0.0
+    memory_efficiency: float = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """What carries bytes between devices.
+
+    Parameters
+    ----------
+    name
+        NVLink, PCIe, InfiniBand …
+    latency_s
+        To start one message (alpha).
+    bandwidth
+        Bytes per second of one device in one direction (1 / beta).
+    floor_s
+        Least time of a collective, however small: max(floor, alpha + beta n).
+    contention
+        Factor on beta when all devices of a level talk at once.
+    """
+
+    name: str
+    latency_s: float
+    bandwidth: float
+    floor_s: float = 0.0
+    contention: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """Devices that one kind of link joins, from the inside out.
+
+    Parameters
+    ----------
+    name
+        ``node``, ``rack``, ``cluster`` …
+    size
+        How many of the level below it joins (of devices, for the innermost); the outermost
+        may be 0: as many as asked for.
+    link
+        What joins them.
+    oversubscription
+        How much less bandwidth there is when all of them talk outwards at once.
+    """
+
+    name: str
+    size: int
+    link: Link
+    oversubscription: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """Equal devices and the levels that join them.
+
+    Parameters
+    ----------
+    name
+        Short lower-case word.
+    device
+        What computes.
+    levels
+        From the inside out: first the devices of a node.
+    n_devices
+        How many there are; 0: as many as asked for.
+    n_cores
+        Cores that workers on the CPU share; more workers than cores slow each other down.
+        0: every device computes by itself.
+    price_per_device_hour
+        Money; None where unknown.
+    currency
+        Of that price.
+    sources
+        Where each figure comes from, by dotted field name.
+    unverified
+        True when a figure has no retrievable source.
+    """
+
+    name: str
+    device: Device
+    levels: tuple[Level, ...]
+    n_devices: int = 0
+    n_cores: int = 0
+    price_per_device_hour: float | None = None
+    currency: str = "USD"
+    sources: Mapping[str, str] = field(default_factory=dict)
+    unverified: bool = False
+
+    @property
+    def devices_per_node(self) -> int:
+        """Number of devices that the innermost level joins."""
+        return self.levels[0].size
