@@ -1,8 +1,19 @@
-"""Scenarios: a network on a cluster under a strategy with a batch."""
+"""Scenarios and plans: a network on a cluster under a strategy, and how it is to be run."""
 
 from __future__ import annotations
 
+from paceline.scenario._plan import PLAN_SCHEMA, Plan, Stage, load_plan, save_plan
 from paceline.scenario._scenario import Scenario
 from paceline.scenario._strategy import DEGREES, SCHEDULES, Strategy
 
-__all__ = ["DEGREES", "SCHEDULES", "Scenario", "Strategy"]
+__all__ = [
+    "DEGREES",
+    "PLAN_SCHEMA",
+    "SCHEDULES",
+    "Plan",
+    "Scenario",
+    "Stage",
+    "Strategy",
+    "load_plan",
+    "save_plan",
+]
