@@ -48,6 +48,12 @@ class GraphLayer:
         What is broadcast and not learned (running means of batch normalisation).
     splits
         Some of `SPLITS`.
+    window, stride
+        Of a pooling or a convolution, along every axis.
+    n_heads, n_experts
+        What ``head`` and ``expert`` divide: heads of keys and values, experts of a mixture.
+    tied
+        Name of the layer whose weight this one shares; its own parameters are then 0.
     """
 
     name: str
@@ -65,6 +71,11 @@ class GraphLayer:
     stored_bytes: int = 0
     buffer_bytes: int = 0
     splits: tuple[str, ...] = ()
+    window: Shape = ()
+    stride: int = 1
+    n_heads: int = 1
+    n_experts: int = 1
+    tied: str = ""
 
     @property
     def n_filters(self) -> int:
@@ -79,7 +90,7 @@ class GraphLayer:
     @property
     def kernel(self) -> Shape:
         """Window of a convolution or a pooling along every axis; empty elsewhere."""
-        return tuple(self.weight_shape[2:])
+        return self.window or tuple(self.weight_shape[2:])
 
 
 @dataclass(frozen=True, kw_only=True)
