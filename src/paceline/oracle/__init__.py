@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from paceline.oracle._overlap import assign_buckets, communication_time, exposed_communication
+
+__all__ = ["assign_buckets", "communication_time", "exposed_communication"]
