@@ -8,8 +8,10 @@ from typing import Any
 
 from paceline.errors import InfeasibleError, InvalidInputError
 from paceline.space import Parameter
+from paceline.workloads._graph import LayerGraph
 from paceline.workloads._layers import layer_table, sum_layers
 from paceline.workloads._network import Layer, Network
+from paceline.workloads._network_graph import network_layers
 from paceline.workloads._values import LEARNING_RATES, OPTIMIZERS, categorical, complete, numeric
 
 Values = Mapping[str, Any]
@@ -81,6 +83,25 @@ class Workload(ABC):
     def layers(self, values: Values | None = None) -> tuple[Layer, ...]:
         """Return the layer table of the network."""
         return self._built(values)[1]
+
+    def graph(self, values: Values | None = None) -> LayerGraph:
+        """Return the layers with all that an oracle must know of them, the loss as the last.
+
+        Examples
+        --------
+        >>> from paceline.workloads import load_workload
+        >>> print(load_workload("lenet5").graph())
+        lenet5: 14 layers, 45278 parameters, 7.23e+05 FLOP forward a sample
+        """
+        network = self.network(values)
+        names = {parameter.name for parameter in TRAINING}
+        given = self.complete(values).items()
+        return LayerGraph(
+            name=self.name,
+            layers=network_layers(network),
+            values=tuple((name, value) for name, value in given if name not in names),
+            loss=network.loss,
+        )
 
     def infeasible(self, values: Values | None = None) -> str:
         """Return why these values cannot be built and trained; empty when they can.
