@@ -2,6 +2,38 @@
 
 from __future__ import annotations
 
+from paceline.clusters._catalogue import list_clusters, load_cluster, save_cluster
 from paceline.clusters._cluster import PRECISIONS, Cluster, Device, Level, Link
+from paceline.clusters._collectives import (
+    ALGORITHMS,
+    all_gather,
+    all_reduce,
+    all_to_all,
+    broadcast,
+    parameter_server,
+    point_to_point,
+    reduce_scatter,
+)
+from paceline.clusters._compute import kernel_time
+from paceline.clusters._spans import Group
 
-__all__ = ["PRECISIONS", "Cluster", "Device", "Level", "Link"]
+__all__ = [
+    "ALGORITHMS",
+    "PRECISIONS",
+    "Cluster",
+    "Device",
+    "Group",
+    "Level",
+    "Link",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "broadcast",
+    "kernel_time",
+    "list_clusters",
+    "load_cluster",
+    "parameter_server",
+    "point_to_point",
+    "reduce_scatter",
+    "save_cluster",
+]
