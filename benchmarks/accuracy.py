@@ -1,10 +1,12 @@
 """Accuracy on a folder of measurements: every form and every black box on the same folds.
 
-    python benchmarks/accuracy.py DIR [--foldings 5] [--only NAME] [-o accuracy.json]
+    python benchmarks/accuracy.py DIR [--foldings 5] [--only NAME] [--members a,b] [-o FILE.json]
+    python benchmarks/accuracy.py DIR --coverage 10 [-o FILE.json]
 
 Every ``NAME.csv`` has a ``NAME.toml`` beside it: `time`, `intrinsic`, `extrinsic`, `categorical`,
 perhaps `group` (whose values folds must not share) and `[scale_out]` with `column` and
-`fit_up_to`. Rows of one configuration always stay together.
+`fit_up_to`. Rows of one configuration always stay together. The figures are written after every
+set; `accuracy_table.py` makes the tables of README.md from them.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from accuracy_table import coverage_table, geometric_means, text_table
 from paceline.dataset import Dataset, load_dataset
 from paceline.errors import PacelineWarning
 from paceline.estimators import (
@@ -32,8 +35,14 @@ from paceline.estimators import (
     noise_floor,
     score,
 )
+from progress import Progress
+from run import describe_machine
+from symbolic import SymbolicRegressor
 
-OTHERS = ("forest", "boosting", "hist-boosting", "svr", "power-law")
+OTHERS = ("forest", "boosting", "hist-boosting", "svr", "power-law")  # who must be beaten
+USUAL = ("auto", "posynomial", *OTHERS)
+MORE = ("generic", "extra-p")
+OPTIONAL = ("symbolic",)  # slow, and needs an extra
 N_FOLDS = 5
 
 
@@ -56,6 +65,7 @@ def plain(name: str) -> Callable[[Dataset], object]:
         "generic": lambda d: GenericRegressor(d.extrinsic, d.categorical, cost="relative"),
         "power-law": lambda d: PowerLawRegressor(d.extrinsic, d.categorical),
         "extra-p": lambda d: ExtraPRegressor(d.extrinsic, d.categorical),
+        "symbolic": lambda d: SymbolicRegressor(d.categorical),
     }
     return makers.get(name, lambda d: BlackBoxRegressor(name, d.categorical))
 
@@ -68,7 +78,7 @@ def predict(name: str, dataset: Dataset, group: str | None, train, test) -> dict
         found = result.predict(rows)
         return {c: found[c].to_numpy() for c in ("predicted_s", "lower_s", "upper_s")}
     model = plain(name)(dataset)
-    takes_groups = name not in ("generic", "power-law", "extra-p") and group is not None
+    takes_groups = name not in (*MORE, *OPTIONAL, "power-law") and group is not None
     more = {"groups": part.groups(group)} if takes_groups else {}
     return {"predicted_s": model.fit(part.X, part.y, **more).predict(rows)}
 
@@ -101,68 +111,122 @@ def splits_of(dataset: Dataset, roles: dict, n_foldings: int) -> dict[str, list]
     return splits
 
 
-def run_set(path: Path, n_foldings: int, members: list[str]) -> dict[str, object]:
-    dataset, roles = load(path)
+def run_set(
+    dataset: Dataset, roles: dict, n_foldings: int, members: list[str], progress: Progress
+) -> dict[str, object]:
     group = roles.get("group")
-    floor = noise_floor(dataset.y, dataset.groups())
-    print(f"\n{path.stem}: {dataset.n_rows} rows, noise floor "
-          f"{'unknown' if floor is None else f'{100 * floor:.1f} %'}", flush=True)  # fmt: skip
     gathered: dict[str, dict[str, list[dict[str, float]]]] = {}
     for label, folds in splits_of(dataset, roles, n_foldings).items():
-        kind = label.split()[0]
         for name in members:
+            progress.say(f"{label}, {name}")
             figures = try_member(name, dataset, group, folds)
-            gathered.setdefault(kind, {}).setdefault(name, []).append(figures)
-    return {kind: summarise(kind, found) for kind, found in gathered.items()}
+            gathered.setdefault(label.split()[0], {}).setdefault(name, []).append(figures)
+            progress.done(dataset.n_rows * len(folds))
+    found = {kind: summarise(runs) for kind, runs in gathered.items()}
+    return {"rows": dataset.n_rows, "floor": noise_floor(dataset.y, dataset.groups()), **found}
 
 
-def summarise(kind: str, found: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
+def summarise(found: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, object]]:
     """Return means over the foldings, with each member's ratio to the best other."""
-    means = {
+    means: dict[str, dict[str, object]] = {
         name: {key: float(np.mean([r[key] for r in runs])) for key in runs[0]}
         for name, runs in found.items()
     }
-    best = min(means[name]["mean"] for name in OTHERS if name in means)
-    print(f"  {kind:10} {'mean':>8} {'median':>8} {'ratio':>6} {'cover':>6} {'s/fit':>6}")
-    for name, figures in sorted(means.items(), key=lambda pair: pair[1]["mean"]):
-        figures["ratio"] = figures["mean"] / best
-        cover = f"{figures['coverage']:.3f}" if "coverage" in figures else ""
-        errors = f"{100 * figures['mean']:7.2f}% {100 * figures['median']:7.2f}%"
-        print(f"  {name:14}{errors} {figures['ratio']:6.2f} {cover:>6} {figures['seconds']:6.1f}")
+    others = [name for name in OTHERS if name in means]
+    best = min(others, key=lambda name: means[name]["mean"], default=None)
+    for name, figures in means.items():
+        figures["ratio"] = figures["mean"] / means[best]["mean"] if best else None
+        figures["foldings"] = found[name]
     return means
 
 
-def geometric_means(results: dict) -> dict[str, float]:
-    found = {}
-    for kind in ("folds", "scale-out"):
-        for name in ("auto", "posynomial"):
-            ratios = [r[kind][name]["ratio"] for r in results.values() if name in r.get(kind, {})]
-            if ratios:
-                found[f"{kind} {name}"] = float(np.exp(np.mean(np.log(ratios))))
-                print(f"{kind}, {name}: geometric mean {found[f'{kind} {name}']:.3f}, "
-                      f"worst {max(ratios):.2f}")  # fmt: skip
-    return found
+def coverage_of(
+    dataset: Dataset, roles: dict, n_foldings: int, progress: Progress
+) -> dict[str, object]:
+    """Return how often intervals of `auto` held the measured time, folding by folding."""
+    group, runs = roles.get("group"), []
+    for k in range(n_foldings):
+        progress.say(f"folding {k}")
+        folds = folds_of(dataset.groups(group), N_FOLDS, k)
+        runs.append(try_member("auto", dataset, group, folds))
+        progress.done(dataset.n_rows * N_FOLDS)
+    found = [run["coverage"] for run in runs]
+    return {
+        "rows": dataset.n_rows,
+        "coverage": float(np.mean(found)),
+        "spread": float(np.std(found)),
+        "mean": float(np.mean([run["mean"] for run in runs])),
+        "foldings": found,
+    }
 
 
-def main() -> None:
+def members_of(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
+    if options.members is None:
+        return [*USUAL, *(MORE if options.all else ())]
+    names = [name.strip() for name in options.members.split(",")]
+    known = (*USUAL, *MORE, *OPTIONAL)
+    for name in names:
+        if name not in known:
+            parser.error(f"no member is called {name!r}; there are {', '.join(known)}.")
+    return names
+
+
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--foldings", type=int, default=5)
     parser.add_argument("--only", action="append", help="Name of a set; may be given again.")
+    parser.add_argument("--members", help=f"Who: {','.join((*USUAL, *MORE, *OPTIONAL))}.")
     parser.add_argument("--all", action="store_true", help="The generic form and Extra-P too.")
-    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--coverage", type=int, metavar="N", help="Only `auto`, N foldings.")
+    parser.add_argument("-o", "--output", type=Path, help="Write the figures as JSON.")
     options = parser.parse_args()
-    warnings.simplefilter("ignore", PacelineWarning)
-    members = ["auto", "posynomial", *OTHERS, *(["generic", "extra-p"] if options.all else [])]
+    options.members = members_of(options, parser)
+    return options
+
+
+def paths_of(options: argparse.Namespace) -> list[Path]:
     paths = [p for p in sorted(options.folder.glob("*.csv")) if p.with_suffix(".toml").exists()]
-    if options.only:
-        paths = [p for p in paths if p.stem in options.only]
-    results = {path.stem: run_set(path, options.foldings, members) for path in paths}
-    print()
-    figures = {"sets": results, "geometric_means": geometric_means(results)}
-    if options.output:
-        record = {"schema": "paceline/benchmark/1", "part": "accuracy", "figures": figures}
-        options.output.write_text(json.dumps(record, indent=2) + "\n")
+    return [p for p in paths if not options.only or p.stem in options.only]
+
+
+def work_of(loaded: dict[str, tuple[Dataset, dict]], options: argparse.Namespace) -> int:
+    """Return the rows of all fits, which is about what their time goes with."""
+    total = 0
+    for dataset, roles in loaded.values():
+        n_fits = (options.coverage or options.foldings) * N_FOLDS
+        n_fits += "scale_out" in roles and not options.coverage
+        total += dataset.n_rows * n_fits * (1 if options.coverage else len(options.members))
+    return total
+
+
+def main() -> None:
+    options = parse()
+    warnings.simplefilter("ignore", PacelineWarning)
+    loaded = {path.stem: load(path) for path in paths_of(options)}
+    progress, results = Progress(work_of(loaded, options)), {}
+    for name, (dataset, roles) in loaded.items():
+        progress.name = name
+        if options.coverage:
+            results[name] = coverage_of(dataset, roles, options.coverage, progress)
+        else:
+            arguments = (options.foldings, options.members, progress)
+            results[name] = run_set(dataset, roles, *arguments)
+            print(text_table(name, results[name]), flush=True)
+        write(results, options)
+    print(coverage_table(results) if options.coverage else geometric_means(results)[1])
+
+
+def write(results: dict, options: argparse.Namespace) -> None:
+    if not options.output:
+        return
+    part = "coverage" if options.coverage else "accuracy"
+    figures = {"n_foldings": options.coverage or options.foldings, "sets": results}
+    if not options.coverage:
+        figures["geometric_means"] = geometric_means(results)[0]
+    record = {"schema": "paceline/benchmark/1", "part": part, **describe_machine()}
+    record["figures"] = figures
+    options.output.write_text(json.dumps(record, indent=2) + "\n")
 
 
 if __name__ == "__main__":

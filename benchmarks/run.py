@@ -13,7 +13,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-PARTS = ("startup", "solvers", "recovery", "stability", "rows", "campaign", "adaptive")
+PARTS = (
+    "startup",
+    "solvers",
+    "recovery",
+    "stability",
+    "rows",
+    "planted",
+    "campaign",
+    "adaptive",
+)
 ON_REQUEST = ("extra_p",)  # needs the network
 RESULTS = Path(__file__).parent / "results"
 
