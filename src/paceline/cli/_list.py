@@ -28,6 +28,12 @@ def _workloads() -> dict[str, str]:
     return {name: load_workload(name).summary for name in list_workloads()}
 
 
+def _clusters() -> dict[str, str]:
+    from paceline.clusters import list_clusters, load_cluster
+
+    return {name: str(load_cluster(name)) for name in list_clusters()}
+
+
 def _executors() -> dict[str, str]:
     from paceline.executors import list_executors
 
@@ -44,6 +50,7 @@ _LISTS: dict[str, Callable[[], dict[str, str]]] = {
     "forms": _forms,
     "spaces": _spaces,
     "workloads": _workloads,
+    "clusters": _clusters,
     "executors": _executors,
     "studies": _studies,
 }

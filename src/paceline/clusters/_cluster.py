@@ -126,6 +126,13 @@ class Cluster:
     sources: Mapping[str, str] = field(default_factory=dict)
     unverified: bool = False
 
+    def __str__(self) -> str:
+        inside, *outside = self.levels
+        words = f"{inside.size or 'any number of'} {self.device.name} by {inside.link.name}"
+        links = dict.fromkeys(level.link.name for level in outside)  # each named once
+        joined = f" a node, nodes by {' and '.join(links)}" if links else ""
+        return words + joined + (" (unverified)" if self.unverified else "")
+
     @property
     def devices_per_node(self) -> int:
         """Number of devices that the innermost level joins."""
