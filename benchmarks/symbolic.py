@@ -15,7 +15,7 @@ import pandas as pd
 
 SYMBOLS = "add,sub,mul,div,exp,log,sqrt,constant,variable"
 MAX_LENGTH = 100
-MAX_EVALUATIONS, MAX_ROW_EVALUATIONS = 300_000, 3e8  # work, not seconds: equal on every machine
+MAX_EVALUATIONS, MAX_ROW_EVALUATIONS = 200_000, 1.5e8  # work, not seconds: equal on every machine
 BEYOND = 1.0  # logarithms by which a prediction may leave the fitted times
 
 

@@ -12,6 +12,7 @@ from paceline.estimators._comparison import compare
 from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._members import default_members
 from paceline.estimators._power_law import PowerLawRegressor
+from paceline.reports import show_comparison
 
 POWER_LAW = {"power-law": lambda d: PowerLawRegressor(d.extrinsic, d.categorical)}
 
@@ -79,6 +80,7 @@ def test_all_default_members_are_compared_on_the_same_rows():
         result.split == "30 % of the rows held out, rows of the same configuration kept together"
     )
     assert all(row.fit_seconds > 0 for row in result.rows)
+    assert [row.name for row in result.rows if row.coverage is not None] == ["auto"]
     l1 = next(row for row in result.rows if row.name == "generic-l1")
     assert l1.settings["penalty"] == "l1" and l1.settings["strength"] == "0.001"
 
@@ -237,6 +239,43 @@ def test_the_result_can_be_written_as_json_and_csv():
     assert list(table["name"]) == ["power-law", "broken"]
     assert table["mape"].iloc[0] == result.rows[0].mape and np.isnan(table["mape"].iloc[1])
     assert list(table["error"]) == ["", "no"]
+
+
+class Bounded(PowerLawRegressor):
+    """Claims intervals of a given reach."""
+
+    reach = 1.0
+
+    def predict_intervals(self, X):
+        t = self.predict(X)
+        return pd.DataFrame(
+            {"predicted_s": t, "lower_s": t / self.reach, "upper_s": t * self.reach}
+        )
+
+
+@pytest.mark.parametrize(
+    ("reach", "least", "most"), [(1.001, 0, 0.2), (1.08, 0.8, 0.97), (2, 1, 1)]
+)
+def test_coverage_is_the_share_of_unseen_times_within_the_intervals(reach, least, most):
+    member = type("Reaching", (Bounded,), {"reach": reach})
+    dataset = dataset_of(power_law, noise=0.05)
+    row = compare(dataset, members={"bounded": lambda d: member(d.extrinsic, d.categorical)}).rows[
+        0
+    ]
+    assert least <= row.coverage <= most
+    assert row.to_dict()["coverage"] == row.coverage
+
+
+def test_what_fit_would_choose_is_compared_with_its_groups_and_intervals():
+    frame = frame_of(power_law, n=120, noise=0.05)
+    frame["model"] = [f"m{i % 12}" for i in range(len(frame))]
+    dataset = Dataset.from_frame(frame, group="model")
+    members = {name: default_members()[name] for name in ("auto", "power-law")}
+    auto = {r.name: r for r in compare(dataset, group="model", members=members).rows}["auto"]
+    assert auto.error == "" and auto.settings["chosen"].startswith("posynomial")
+    assert 0.8 <= auto.coverage <= 1.0
+    shown = show_comparison(compare(dataset, holdout=0.3, members=members))
+    assert "covers" in shown and "share of the held-out times within the 90 % interval" in shown
 
 
 def test_the_same_seed_gives_the_same_scores():

@@ -16,116 +16,15 @@ import pandas as pd
 from paceline.dataset import Dataset
 from paceline.errors import BoundWarning, ConvergenceWarning, InvalidInputError, PacelineError
 from paceline.estimators._columns import Array
+from paceline.estimators._comparison_rows import Comparison, ComparisonRow
 from paceline.estimators._folds import Fold, Rows, folds_of, holdout_of
 from paceline.estimators._members import Factory, default_members
-from paceline.estimators._metrics import Scores, noise_floor, score
+from paceline.estimators._metrics import noise_floor, score
 from paceline.estimators._stability import Progress
 from paceline.units import format_percent
 
-SCHEMA = "paceline/comparison/1"
-
 # a member that cannot be fitted; anything else is a fault of ours and must be seen
 _FAILURES = (PacelineError, ValueError, np.linalg.LinAlgError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonRow:
-    """How one member did.
-
-    Parameters
-    ----------
-    name
-        Name of the member.
-    scores
-        Errors over all held-out rows; None when the member failed.
-    fit_seconds
-        Mean time of one fit; 0 when the member failed.
-    settings
-        What the member was set to, in words.
-    error
-        Why the member failed, or ``""``.
-    """
-
-    name: str
-    scores: Scores | None
-    fit_seconds: float
-    settings: Mapping[str, str]
-    error: str = ""
-
-    @property
-    def mape(self) -> float:
-        """Mean absolute percentage error; infinite when the member failed."""
-        return float("inf") if self.scores is None else self.scores.mape
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the row as plain data."""
-        return {
-            "name": self.name,
-            "scores": None if self.scores is None else self.scores.to_dict(),
-            "fit_seconds": self.fit_seconds,
-            "settings": dict(self.settings),
-            "error": self.error,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Members compared on the same held-out rows.
-
-    Parameters
-    ----------
-    rows
-        One per member, the least mean absolute percentage error first, failed ones last.
-    n_rows
-        Rows of the dataset.
-    n_held_out
-        Rows that the scores are over.
-    n_folds
-        Number of fits of each member.
-    split
-        How rows were held out, in words.
-    floor
-        What repeats of one configuration differ by, as a share; None without repeats.
-    """
-
-    rows: tuple[ComparisonRow, ...]
-    n_rows: int
-    n_held_out: int
-    n_folds: int
-    split: str
-    floor: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain data."""
-        return {
-            "schema": SCHEMA,
-            "rows": [row.to_dict() for row in self.rows],
-            "n_rows": self.n_rows,
-            "n_held_out": self.n_held_out,
-            "n_folds": self.n_folds,
-            "split": self.split,
-            "floor": self.floor,
-        }
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a table with one line per member, the settings as text."""
-        names = list(Scores.__dataclass_fields__)
-        lines = []
-        for row in self.rows:
-            scores = dict.fromkeys(names) if row.scores is None else row.scores.to_dict()
-            lines.append(
-                {
-                    "name": row.name,
-                    **scores,
-                    "fit_seconds": row.fit_seconds,
-                    "settings": ", ".join(f"{k}: {v}" for k, v in row.settings.items()),
-                    "error": row.error,
-                }
-            )
-        columns = ["name", *names, "fit_seconds", "settings", "error"]
-        return pd.DataFrame(lines, columns=columns).astype(
-            dict.fromkeys([*names, "fit_seconds"], float)
-        )
 
 
 def compare(
@@ -180,7 +79,7 @@ def compare(
     folds, split = _split(dataset, group, n_folds, holdout, random_state)
     trial = _Trial(
         dataset=dataset,
-        groups=None if group is None else dataset.groups(group),
+        group=group,
         folds=folds,
         progress=progress or _say_nothing,
         n_fits=len(members) * len(folds),
@@ -202,7 +101,7 @@ class _Trial:
     """The rows that every member is tried on."""
 
     dataset: Dataset
-    groups: Any  # to be kept together within a fit too; None: equal rows
+    group: str | None  # whose values are kept together within a fit too; None: equal rows
     folds: Sequence[Fold]
     progress: Progress
     n_fits: int
@@ -215,26 +114,33 @@ class _Trial:
         """Return how a member did, or why it failed."""
         try:
             predicted, seconds, settings = self._fit_all(n_before, name, factory)
-            scores = score(self.dataset.y.to_numpy()[self.held_out], predicted)
+            measured = np.asarray(self.dataset.y, dtype=np.float64)[self.held_out]
+            scores = score(measured, predicted["predicted_s"].to_numpy())
         except _FAILURES as error:
             reason = str(error) or type(error).__name__
             return ComparisonRow(
                 name=name, scores=None, fit_seconds=0.0, settings={}, error=reason
             )
-        return ComparisonRow(name=name, scores=scores, fit_seconds=seconds, settings=settings)
+        return ComparisonRow(
+            name=name,
+            scores=scores,
+            fit_seconds=seconds,
+            settings=settings,
+            coverage=_coverage(measured, predicted),
+        )
 
     def _fit_all(
         self, n_before: int, name: str, factory: Factory
-    ) -> tuple[Array, float, dict[str, str]]:
+    ) -> tuple[pd.DataFrame, float, dict[str, str]]:
         predicted, seconds, settings = [], [], []
         for k, (train, test) in enumerate(self.folds):
             label = f"{name}, fit {k + 1} of {len(self.folds)}"
             self.progress(n_before * len(self.folds) + k, self.n_fits, label)
             model = factory(self.dataset)
             seconds.append(self._fit(model, train))
-            predicted.append(model.predict(self.dataset.X.iloc[test]))
+            predicted.append(_predict(model, self.dataset.X.iloc[test]))
             settings.append(_settings_of(model))
-        return np.concatenate(predicted), float(np.mean(seconds)), _summary(settings)
+        return pd.concat(predicted), float(np.mean(seconds)), _summary(settings)
 
     def _fit(self, model: Any, train: Rows) -> float:
         """Fit and return the seconds; our own warnings would come once per fold."""
@@ -242,18 +148,34 @@ class _Trial:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoundWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(
-                self.dataset.X.iloc[train],
-                self.dataset.y.iloc[train],
-                **self._grouping(model, train),
-            )
+            if hasattr(model, "fit_dataset"):
+                model.fit_dataset(self.dataset.take(train), self.group)
+            else:
+                X, y = self.dataset.X.iloc[train], self.dataset.y.iloc[train]
+                model.fit(X, y, **self._grouping(model, train))
         return time.perf_counter() - start
 
     def _grouping(self, model: Any, train: Rows) -> dict[str, Any]:
         """Return the groups of the rows, for members that hold rows out themselves."""
-        if self.groups is None or "groups" not in inspect.signature(model.fit).parameters:
+        if self.group is None or "groups" not in inspect.signature(model.fit).parameters:
             return {}
-        return {"groups": np.asarray(self.groups)[train]}
+        return {"groups": np.asarray(self.dataset.groups(self.group))[train]}
+
+
+def _predict(model: Any, X: pd.DataFrame) -> pd.DataFrame:
+    """Return what a member predicts, with intervals if it gives any."""
+    if hasattr(model, "predict_intervals"):
+        found: pd.DataFrame = model.predict_intervals(X)
+        return found
+    return pd.DataFrame({"predicted_s": np.asarray(model.predict(X), dtype=float)})
+
+
+def _coverage(measured: Array, predicted: pd.DataFrame) -> float | None:
+    """Return the share of times within their intervals; None without intervals."""
+    if "lower_s" not in predicted or bool(predicted["lower_s"].isna().any()):
+        return None
+    low, high = predicted["lower_s"].to_numpy(), predicted["upper_s"].to_numpy()
+    return float(((low <= measured) & (measured <= high)).mean())
 
 
 def _split(

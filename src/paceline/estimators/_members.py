@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paceline.dataset import Dataset
+from paceline.estimators._auto import AutoMember
 from paceline.estimators._black_boxes import BlackBoxRegressor
 from paceline.estimators._corrected import CorrectedRegressor
 from paceline.estimators._extra_p import ExtraPRegressor
@@ -21,6 +22,7 @@ _STRENGTH = 0.001
 def default_members(random_state: int = 0) -> dict[str, Factory]:
     """Return the members of a comparison: name to a maker of an unfitted estimator."""
     return {
+        "auto": lambda dataset: AutoMember(random_state),
         "generic": _generic("none", random_state),
         "generic-l1": _generic("l1", random_state),
         "generic-l2": _generic("l2", random_state),

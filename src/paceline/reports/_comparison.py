@@ -8,7 +8,7 @@ from paceline.estimators import Comparison, ComparisonRow
 from paceline.reports._table import table
 from paceline.units import format_number, format_percent, format_seconds
 
-_HEADER = ["form", "MAPE", "median", "MAE", "RMSE", "R2", "fit"]
+_HEADER = ["form", "MAPE", "median", "MAE", "RMSE", "R2", "covers", "fit"]
 
 
 def show_comparison(comparison: Comparison) -> str:
@@ -16,6 +16,8 @@ def show_comparison(comparison: Comparison) -> str:
     lines = [table(_HEADER, [_row(row) for row in comparison.rows])]
     split = f"{comparison.n_rows} rows; {comparison.split}."
     lines += ["", textwrap.fill(split, 78)]
+    if any(row.coverage is not None for row in comparison.rows):
+        lines.append("covers: share of the held-out times within the 90 % interval.")
     if comparison.floor is not None:
         lines.append(f"Noise floor (repeats of a configuration): {_percent(comparison.floor)}.")
     lines += ["", "Settings"]
@@ -27,7 +29,7 @@ def show_comparison(comparison: Comparison) -> str:
 
 def _row(row: ComparisonRow) -> list[str]:
     if row.scores is None or row.fit_seconds is None:
-        return [row.name, "failed", "", "", "", "", ""]
+        return [row.name, "failed", *[""] * (len(_HEADER) - 2)]
     s = row.scores
     return [
         row.name,
@@ -36,6 +38,7 @@ def _row(row: ComparisonRow) -> list[str]:
         format_seconds(s.mae_s),
         format_seconds(s.rmse_s),
         format_number(s.r2, 4),
+        "" if row.coverage is None else _percent(row.coverage),
         format_seconds(row.fit_seconds, 2),
     ]
 
