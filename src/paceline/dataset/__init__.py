@@ -7,6 +7,7 @@ from paceline.dataset._cells import level_name
 from paceline.dataset._csv import read_csv, read_table
 from paceline.dataset._dataset import Dataset
 from paceline.dataset._extra_p import read_extra_p, write_extra_p
+from paceline.dataset._features import Derivation, widen
 from paceline.dataset._files import write_text
 from paceline.dataset._load import load_dataset
 from paceline.dataset._names import counts_all_devices, counts_what
@@ -26,6 +27,7 @@ from paceline.dataset._times import global_batch_columns
 
 __all__ = [
     "Dataset",
+    "Derivation",
     "Observation",
     "TimeBasis",
     "counts_all_devices",
@@ -45,6 +47,7 @@ __all__ = [
     "read_table",
     "save_store",
     "transaction",
+    "widen",
     "write_extra_p",
     "write_meta",
     "write_parameters",

@@ -13,6 +13,7 @@ import pandas as pd
 
 from paceline.dataset._basis import Batch, TimeBasis, TimePer
 from paceline.dataset._export import write_csv, write_parquet
+from paceline.dataset._features import Derivation
 from paceline.dataset._frame import read_frame
 from paceline.dataset._observation import Observation
 from paceline.dataset._observations import collect_observations, list_observations
@@ -44,6 +45,8 @@ class Dataset:
         Every choice made while reading, one sentence each.
     provenance
         Where the data come from.
+    features
+        How further columns follow from the parameters; None when nobody has asked yet.
     """
 
     X: pd.DataFrame
@@ -55,6 +58,7 @@ class Dataset:
     other: pd.DataFrame = field(default_factory=pd.DataFrame)
     notes: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
+    features: Derivation | None = None
 
     def __post_init__(self) -> None:
         names = list(self.X.columns)
@@ -237,6 +241,7 @@ class Dataset:
             other=self.other.iloc[positions].reset_index(drop=True),
             notes=self.notes,
             provenance=dict(self.provenance),
+            features=self.features,
         )
 
     def split(

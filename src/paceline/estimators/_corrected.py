@@ -21,7 +21,13 @@ from paceline.estimators._correction import (
     stack_weights,
 )
 from paceline.estimators._folds import Fold
-from paceline.estimators._posynomial import PosynomialRegressor, choice_folds, labels_of
+from paceline.estimators._posynomial import (
+    Layout,
+    PosynomialRegressor,
+    choice_folds,
+    labels_of,
+    layout_of,
+)
 from paceline.estimators._posynomial._front import path_logs
 from paceline.estimators._posynomial._solve import grow_path
 from paceline.estimators._threads import one_thread
@@ -45,6 +51,8 @@ class CorrectedRegressor(BaseTimeRegressor):
         Number of terms of the posynomial; None chooses.
     random_state
         Seed.
+    hidden
+        Columns that the formula does without and only the corrections see.
 
     Attributes
     ----------
@@ -73,11 +81,13 @@ class CorrectedRegressor(BaseTimeRegressor):
         categorical: Sequence[Any] | None = None,
         n_terms: int | None = None,
         random_state: int = 0,
+        hidden: Sequence[Any] | None = None,
     ) -> None:
         self.extrinsic = extrinsic
         self.categorical = categorical
         self.n_terms = n_terms
         self.random_state = random_state
+        self.hidden = hidden
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Fit formula and corrections to measured times `y` in seconds.
@@ -86,9 +96,13 @@ class CorrectedRegressor(BaseTimeRegressor):
         """
         frame, times, _ = self._read_fit(X, y, None)
         labels = labels_of(frame, groups)
+        hidden = list(self.hidden or ())
         self.posynomial_ = PosynomialRegressor(
-            self.extrinsic, self.categorical, self.n_terms, random_state=self.random_state
-        ).fit(frame, times, groups=labels)
+            [c for c in self.extrinsic or () if c not in hidden],
+            [c for c in self.categorical or () if c not in hidden],
+            self.n_terms,
+            random_state=self.random_state,
+        ).fit(frame.drop(columns=hidden), times, groups=labels)
         self.expression_ = self.posynomial_.expression_
         self.front_ = self.posynomial_.front_
         self.held_out_ = self.posynomial_.held_out_
@@ -115,7 +129,8 @@ class CorrectedRegressor(BaseTimeRegressor):
         if len(times) < MIN_ROWS or not folds:
             return
         with one_thread():
-            makings = _Makings(self.posynomial_, frame.iloc[rows], times[rows], seed)
+            layout = layout_of(frame, self.extrinsic, self.categorical)
+            makings = _Makings(self.posynomial_, layout, frame.iloc[rows], times[rows], seed)
             logs = makings.held_out(folds)
             weights = stack_weights(logs, makings.target)
             used = {n: float(w) for n, w in zip(MEMBERS, weights[1:], strict=True) if w > 0}
@@ -129,9 +144,14 @@ class _Makings:
     """What the corrections are made of: places, and the residuals of a power law."""
 
     def __init__(
-        self, posynomial: PosynomialRegressor, frame: pd.DataFrame, times: Array, seed: int
+        self,
+        posynomial: PosynomialRegressor,
+        layout: Layout,
+        frame: pd.DataFrame,
+        times: Array,
+        seed: int,
     ) -> None:
-        self.layout, self.seed, self.target = posynomial.layout_, seed, np.log(times)
+        self.layout, self.seed, self.target = layout, seed, np.log(times)
         candidates = posynomial.candidates_
         self.formula_logs = candidates.held_out_logs(posynomial.front_.chosen)
         self.problem, self.baseline = candidates.power_law()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from paceline.dataset import Dataset
+from paceline.dataset import Dataset, widen
 from paceline.errors import InvalidInputError, UnknownNameError
 from paceline.estimators._columns import Array
 from paceline.estimators._difficulty import Difficulty, learn_difficulty
+from paceline.estimators._features import add_features, features_of
 from paceline.estimators._forms import FORMS, Fitted, choose_form, fit_form
 from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._intervals import MIN_RESIDUALS, log_residuals, thin_sorted
@@ -19,6 +21,8 @@ from paceline.estimators._metrics import noise_floor, score
 from paceline.estimators._posynomial import layout_of
 from paceline.estimators._result import FitResult
 from paceline.estimators._stability import Progress, Stability, study_stability
+
+_GENERIC_NOTE = "The generic form is one of the parameters alone: no features join them."
 
 
 def fit(
@@ -30,6 +34,8 @@ def fit(
     n_seeds: int = 10,
     n_bootstrap: int = 50,
     group: str | None = None,
+    features: str = "auto",
+    workload: str | None = None,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> FitResult:
@@ -53,6 +59,11 @@ def fit(
         Refits to resampled rows, for the spread that the data leave.
     group
         Column whose values stay together in the folds that measure the error.
+    features
+        ``"layers"``: FLOP and bytes of the workload's layers join the parameters of a posynomial;
+        ``"none"``; ``"auto"``: the layers for campaigns of our own, see `add_features`.
+    workload
+        Name of the workload whose layers they are; None: what the dataset says.
     random_state
         Seed; same data and seed, same result.
     progress
@@ -71,8 +82,11 @@ def fit(
         raise UnknownNameError("form", form, ("auto", *FORMS))
     if form == "auto" and estimator is not None:
         form = "generic"
-    settings = _settings(dataset, estimator, random_state)
     _check_fittable(dataset)
+    if form == "generic" and features not in ("auto", "none"):
+        dataset = replace(dataset, notes=(*dataset.notes, _GENERIC_NOTE))
+    dataset = add_features(dataset, "none" if form == "generic" else features, workload)
+    settings = _settings(dataset, estimator, random_state)
     groups = dataset.groups(group)
     notes = list(dataset.notes)
     if form == "auto":
@@ -84,10 +98,13 @@ def fit(
     known = _known(fitted, dataset, groups, group, notes)
     measured, predicted = np.asarray(dataset.y, dtype=float)[known], fitted.held_out[known]
     difficulty, residuals = _learn_width(dataset, known, predicted, groups, random_state)
+    if fitted.form == "generic":
+        dataset = add_features(dataset, "none")
     return FitResult(
         form=fitted.form,
         estimator=fitted.estimator,
         measured=MeasuredRange.of(dataset),
+        features=features_of(dataset),
         basis=dataset.basis,
         scores=score(measured, predicted) if len(predicted) else None,
         residuals=residuals,
@@ -158,7 +175,7 @@ def _learn_width(
 
 
 def _mean_shares(model: Any, dataset: Dataset) -> dict[str, float]:
-    parts = model.expression_.components(dataset.X)
+    parts = model.expression_.components(widen(dataset).X)
     total = parts.sum(axis=1)
     return {str(name): float((parts[name] / total).mean()) for name in parts}
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from paceline.dataset import Dataset
+from paceline.dataset import Dataset, widen
 from paceline.errors import InvalidInputError, PacelineWarning
 from paceline.estimators._columns import Array, columns_of
-from paceline.estimators._corrected import CorrectedRegressor
+from paceline.estimators._featured import make_posynomial
 from paceline.estimators._folds import Rows, folds_of
 from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._intervals import MIN_RESIDUALS, held_out_predictions
 from paceline.estimators._metrics import score
-from paceline.estimators._posynomial import PosynomialRegressor, choice_folds
+from paceline.estimators._posynomial import choice_folds
 
 FORMS = {
     "generic": "(sum of intrinsic powers and levels) x extrinsic powers + C; the thesis, eq. 4.4",
@@ -54,13 +54,8 @@ def fit_form(
     """Return one form fitted to all rows, with predictions of rows held out."""
     if form == "generic":
         return _fit_generic(settings, dataset, groups)
-    family = PosynomialRegressor if form == "posynomial" else CorrectedRegressor
-    model = family(
-        extrinsic=list(dataset.extrinsic),
-        categorical=list(dataset.categorical),
-        n_terms=n_terms,
-        random_state=settings.random_state,
-    ).fit(dataset.X, dataset.y, groups=groups)
+    model, columns = make_posynomial(form, dataset, n_terms, settings.random_state)
+    model.fit(widen(dataset).X[columns], dataset.y, groups=groups)
     return Fitted(form=form, estimator=model, held_out=model.held_out_, notes=())
 
 

@@ -26,7 +26,8 @@ class MeasuredRange:
     levels
         Levels of every categorical parameter, the commonest first.
     medians
-        Median of every numeric parameter.
+        Median of every numeric parameter. Where columns are derived, medians and first levels
+        are those of a row that can be built, the nearest to them.
     """
 
     ranges: Mapping[str, tuple[float, float]]
@@ -37,10 +38,23 @@ class MeasuredRange:
     def of(cls, dataset: Dataset) -> MeasuredRange:
         """Return the range of a dataset."""
         X, numeric = dataset.X, dataset.numeric
-        return cls(
+        measured = cls(
             ranges={n: (float(X[n].min()), float(X[n].max())) for n in numeric},
             levels={n: _by_frequency(X[n]) for n in dataset.categorical},
             medians={n: float(X[n].median()) for n in numeric},
+        )
+        is_derived = dataset.features is not None and bool(dataset.features.names)
+        return measured._around(_typical_row(measured, X)) if is_derived else measured
+
+    def _around(self, row: pd.Series[Any]) -> MeasuredRange:
+        """Return the range with a measured row as its typical point."""
+        first = {name: level_name(row[name]) for name in self.levels}
+        return MeasuredRange(
+            ranges=self.ranges,
+            levels={
+                n: (first[n], *(k for k in v if k != first[n])) for n, v in self.levels.items()
+            },
+            medians={n: float(row[n]) for n in self.medians},
         )
 
     @property
@@ -119,6 +133,16 @@ def _by_frequency(values: pd.Series[Any]) -> tuple[str, ...]:
     counts = values.map(level_name).value_counts()
     # ties by name, so that the order of the rows does not matter
     return tuple(sorted(map(str, counts.index), key=lambda level: (-int(counts[level]), level)))
+
+
+def _typical_row(measured: MeasuredRange, X: pd.DataFrame) -> pd.Series[Any]:
+    """Return the row nearest to all medians and commonest levels; a level counts one span."""
+    far = np.zeros(len(X))
+    for name, known in measured.levels.items():
+        far += (X[name].map(level_name) != known[0]).to_numpy(dtype=float)
+    for name, (low, high) in measured.ranges.items():
+        far += np.abs(X[name].to_numpy() - measured.medians[name]) / ((high - low) or 1.0)
+    return X.iloc[int(np.argmin(far))]
 
 
 def _labels(values: pd.Series[Any]) -> pd.Series[str]:

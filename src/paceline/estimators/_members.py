@@ -8,10 +8,10 @@ from typing import Any
 from paceline.dataset import Dataset
 from paceline.estimators._auto import AutoMember
 from paceline.estimators._black_boxes import BlackBoxRegressor
-from paceline.estimators._corrected import CorrectedRegressor
 from paceline.estimators._extra_p import ExtraPRegressor
+from paceline.estimators._featured import FeaturedPosynomial, make_posynomial
+from paceline.estimators._features import add_features, features_of
 from paceline.estimators._generic import GenericRegressor
-from paceline.estimators._posynomial import PosynomialRegressor
 from paceline.estimators._power_law import PowerLawRegressor
 
 Factory = Callable[[Dataset], Any]
@@ -26,12 +26,8 @@ def default_members(random_state: int = 0) -> dict[str, Factory]:
         "generic": _generic("none", random_state),
         "generic-l1": _generic("l1", random_state),
         "generic-l2": _generic("l2", random_state),
-        "posynomial": lambda dataset: PosynomialRegressor(
-            dataset.extrinsic, dataset.categorical, random_state=random_state
-        ),
-        "corrected": lambda dataset: CorrectedRegressor(
-            dataset.extrinsic, dataset.categorical, random_state=random_state
-        ),
+        "posynomial": _posynomial("posynomial", random_state),
+        "corrected": _posynomial("corrected", random_state),
         "power-law": lambda dataset: PowerLawRegressor(
             extrinsic=dataset.extrinsic, categorical=dataset.categorical
         ),
@@ -52,6 +48,16 @@ def _generic(penalty: str, random_state: int) -> Factory:
         strength=_STRENGTH,
         random_state=random_state,
     )
+
+
+def _posynomial(form: str, random_state: int) -> Factory:
+    def make(dataset: Dataset) -> Any:
+        dataset = add_features(dataset)
+        if features_of(dataset) is None:
+            return make_posynomial(form, dataset, random_state=random_state)[0]
+        return FeaturedPosynomial(form, dataset, random_state)
+
+    return make
 
 
 def _black_box(member: str, random_state: int) -> Factory:

@@ -12,6 +12,7 @@ import pandas as pd
 from paceline.dataset import TimeBasis
 from paceline.estimators._columns import Array
 from paceline.estimators._difficulty import Difficulty
+from paceline.estimators._features import Features
 from paceline.estimators._intervals import half_width
 from paceline.estimators._measured import MeasuredRange
 from paceline.estimators._metrics import Scores
@@ -54,6 +55,8 @@ class FitResult:
         What repeats of one configuration differ by, as a share; None without repeats.
     notes
         What a reader should know.
+    features
+        Columns that are derived from the parameters and join them; None when there are none.
     """
 
     form: str
@@ -69,6 +72,17 @@ class FitResult:
     difficulty: Difficulty | None = None
     noise_floor: float | None = None
     notes: tuple[str, ...] = field(default=())
+    features: Features | None = None
+
+    def widen(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the parameters and what is derived from them, as the estimator takes them.
+
+        Raises
+        ------
+        InvalidInputError
+            When a row cannot be built, so that nothing can be derived; names the row.
+        """
+        return X if self.features is None else X.join(self.features.derive(X))
 
     def predict(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return time, 90 % interval and whether each row lies outside the measured range.
@@ -77,7 +91,7 @@ class FitResult:
         interval is NaN when fewer than nine held-out residuals are known.
         """
         X = self.measured.read(rows)
-        predicted = self.estimator.predict(X)
+        predicted = self.estimator.predict(self.widen(X))
         distance = np.sum(list(self.measured.outside(X).values()), axis=0)
         below, above = self._half_widths(X, predicted, distance)
         return pd.DataFrame(
@@ -113,4 +127,4 @@ class FitResult:
             unseen = ~X[name].isin(costs)
             low.loc[unseen, name] = min(costs, key=costs.__getitem__)
             high.loc[unseen, name] = max(costs, key=costs.__getitem__)
-        return self.estimator.predict(low), self.estimator.predict(high)
+        return self.estimator.predict(self.widen(low)), self.estimator.predict(self.widen(high))

@@ -16,6 +16,7 @@ from paceline.estimators._corrected import CorrectedRegressor
 from paceline.estimators._correction import Blend
 from paceline.estimators._difficulty import Difficulty
 from paceline.estimators._expression import GenericExpression
+from paceline.estimators._features import Features
 from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._measured import MeasuredRange
 from paceline.estimators._metrics import Scores
@@ -92,6 +93,7 @@ def fit_to_dict(fit: FitResult) -> dict[str, Any]:
         "notes": list(fit.notes),
         "difficulty": None if fit.difficulty is None else fit.difficulty.to_dict(),
         "residuals": list(fit.residuals),
+        **({} if fit.features is None else {"features": fit.features.to_dict()}),
     }
 
 
@@ -101,7 +103,7 @@ def fit_from_dict(data: Mapping[str, Any]) -> FitResult:
         known = ", ".join(map(repr, _READERS))
         raise InvalidInputError(f"`form` must be one of {known}, but got {data['form']!r}.")
     stability, difficulty = data["stability"], data.get("difficulty")
-    floor = data.get("noise_floor")
+    floor, features = data.get("noise_floor"), data.get("features")
     fit = FitResult(
         form=str(data["form"]),
         estimator=_restore(data),
@@ -116,6 +118,7 @@ def fit_from_dict(data: Mapping[str, Any]) -> FitResult:
         n_rows=int(data["n_rows"]),
         noise_floor=None if floor is None else float(floor),
         notes=tuple(str(note) for note in data["notes"]),
+        features=None if features is None else Features.from_dict(features),
     )
     _check_consistent(fit)
     return fit
@@ -125,10 +128,20 @@ def _restore(data: Mapping[str, Any]) -> Any:
     roles = data["roles"]
     model = _READERS[data["form"]](data)
     model.set_params(extrinsic=list(roles["extrinsic"]), categorical=list(roles["categorical"]))
-    names = MeasuredRange.from_dict(data["measured"]).names
+    names = _names(MeasuredRange.from_dict(data["measured"]), data.get("features"), data["form"])
     model.feature_names_in_ = np.array(names, dtype=object)
     model.n_features_in_ = len(names)
     return model
+
+
+def _names(
+    measured: MeasuredRange, features: Mapping[str, Any] | None, form: str
+) -> tuple[str, ...]:
+    """Return the columns that the estimator takes: parameters, then what is derived."""
+    if features is None:
+        return measured.names
+    hidden = features["replaces"] if form == "posynomial" else ()
+    return (*(n for n in measured.names if n not in hidden), *map(str, features["columns"]))
 
 
 def _write_generic(model: GenericRegressor) -> dict[str, Any]:
@@ -207,19 +220,22 @@ def _scores(data: Mapping[str, float | None] | None) -> Scores | None:
 def _check_consistent(fit: FitResult) -> None:
     """Refuse a model whose parts contradict each other or cannot be."""
     expression, measured = fit.estimator.expression_, fit.measured
-    names = set(expression.names)
-    if names != set(measured.names):
+    names, features = set(expression.names), fit.features
+    hidden = set() if features is None else set(features.replaces)
+    known = {*measured.names, *(() if features is None else features.names)} - hidden
+    if names != known:
         raise InvalidInputError(
             f"expression and measured range must name the same parameters, but differ in "
-            f"{', '.join(sorted(names ^ set(measured.names)))}."
+            f"{', '.join(sorted(names ^ known))}."
         )
     if not set(fit.estimator.extrinsic or ()) <= set(measured.ranges):
         raise InvalidInputError("`roles` must agree with the expression, but do not.")
-    ends = [end for pair in measured.ranges.values() for end in pair]
+    limits = [*measured.ranges.values(), *(() if features is None else features.columns.values())]
+    ends = [end for pair in limits for end in pair]
     rules = {
         **expression.rules(),
         "all numbers must be finite": np.isfinite([*ends, *fit.residuals]).all(),
-        "ranges must be ordered": all(low <= high for low, high in measured.ranges.values()),
+        "ranges must be ordered": all(low <= high for low, high in limits),
         "every categorical parameter must have levels": all(measured.levels.values())
         and all(expression.levels.values()),
         "`residuals` must be sorted and not negative": list(fit.residuals)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from paceline.workloads._base import Workload
+from paceline.workloads._features import (
+    BATCH_NAMES,
+    LAYER_FEATURES,
+    layer_features,
+    shaping_parameters,
+)
 from paceline.workloads._graph import SPLITS, GraphLayer, LayerGraph
 from paceline.workloads._layers import layer_table, totals
 from paceline.workloads._load import list_workloads, load_workload
 from paceline.workloads._module import LOSSES, ModuleWorkload
 from paceline.workloads._network import Layer, Network
+from paceline.workloads._network_graph import layer_graph
 from paceline.workloads._own import ScriptWorkload
 from paceline.workloads._sampling import sample_buildable
 
 __all__ = [
+    "BATCH_NAMES",
+    "LAYER_FEATURES",
     "LOSSES",
     "SPLITS",
     "GraphLayer",
@@ -21,9 +30,12 @@ __all__ = [
     "Network",
     "ScriptWorkload",
     "Workload",
+    "layer_features",
+    "layer_graph",
     "layer_table",
     "list_workloads",
     "load_workload",
     "sample_buildable",
+    "shaping_parameters",
     "totals",
 ]
