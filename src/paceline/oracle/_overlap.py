@@ -52,7 +52,7 @@ def exposed_communication(
     --------
     >>> def cost(n_bytes):
     ...     return 1e-3 + n_bytes / 1e9
-    >>> float(exposed_communication([0.01, 0.01], [4e6, 4e6], cost, rule="layers"))
+    >>> float(exposed_communication([0.01, 0.01], [4e6, 4e6], cost, rule="layers").round(6))
     0.005
     """
     if rule not in RULES:
