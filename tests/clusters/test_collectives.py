@@ -18,7 +18,6 @@ from paceline.clusters import (
     all_reduce,
     all_to_all,
     broadcast,
-    kernel_time,
     load_cluster,
     parameter_server,
     point_to_point,
@@ -177,15 +176,3 @@ def test_an_unknown_algorithm_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'ring'"):
         all_reduce(flat(), 1.0, 2, algorithm="rings")
     assert set(ALGORITHMS) >= {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}
-
-
-def test_a_kernel_is_bound_by_arithmetic_or_by_memory() -> None:
-    device = replace(DEVICE, efficiency={"default": 0.5, "conv": 1.0}, memory_efficiency=1.0)
-    assert kernel_time(device, 1e9, 0) == pytest.approx(2e-3)
-    assert kernel_time(device, 1e9, 0, kind="conv") == pytest.approx(1e-3)
-    assert kernel_time(device, 1e9, 1e9, kind="conv") == pytest.approx(1e-2)
-    slow = replace(device, half_flop=1e9, launch_s=1e-3)
-    assert kernel_time(slow, 1e9, 0, kind="conv") == pytest.approx(3e-3)
-    assert kernel_time(slow, 0, 0) == pytest.approx(1e-3)
-    with pytest.raises(InvalidInputError, match="float32"):
-        kernel_time(device, 1.0, 1.0, precision="float8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.clusters._catalogue import list_clusters, load_cluster, save_cluster
-from paceline.clusters._cluster import PRECISIONS, Cluster, Device, Level, Link
+from paceline.clusters._cluster import PRECISIONS, Cluster, Device, Kernel, Level, Link
 from paceline.clusters._collectives import (
     ALGORITHMS,
     all_gather,
@@ -14,7 +14,7 @@ from paceline.clusters._collectives import (
     point_to_point,
     reduce_scatter,
 )
-from paceline.clusters._compute import kernel_time
+from paceline.clusters._compute import kernel_time, update_time
 from paceline.clusters._spans import Group
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Cluster",
     "Device",
     "Group",
+    "Kernel",
     "Level",
     "Link",
     "all_gather",
@@ -36,4 +37,5 @@ __all__ = [
     "point_to_point",
     "reduce_scatter",
     "save_cluster",
+    "update_time",
 ]

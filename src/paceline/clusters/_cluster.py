@@ -9,6 +9,37 @@ PRECISIONS = ("float64", "float32", "tf32", "float16", "bfloat16", "float8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """Time of one kind of layer in one pass, as a calibration found it: a sum of five parts.
+
+    Parameters
+    ----------
+    launch_s
+        However small the layer is.
+    s_per_flop
+        Seconds per FLOP, in float32.
+    s_per_input_byte, s_per_output_byte, s_per_weight_byte
+        Seconds per byte that the layer reads, writes and has of weights.
+    """
+
+    launch_s: float = 0.0
+    s_per_flop: float = 0.0
+    s_per_input_byte: float = 0.0
+    s_per_output_byte: float = 0.0
+    s_per_weight_byte: float = 0.0
+
+    @property
+    def slopes(self) -> tuple[float, float, float, float]:
+        """Seconds per FLOP and per byte of input, output and weights."""
+        return (
+            self.s_per_flop,
+            self.s_per_input_byte,
+            self.s_per_output_byte,
+            self.s_per_weight_byte,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """What computes.
 
@@ -29,6 +60,10 @@ class Device:
         Least time of any kernel.
     memory_efficiency
         Share of the memory bandwidth that is reached.
+    kernels
+        Where a calibration measured them: by kind of layer for the forward pass, with
+        ``_backward`` behind it for the other, ``update_adam`` and so on for optimizers. They
+        go before the efficiencies.
     """
 
     name: str
@@ -39,6 +74,7 @@ class Device:
     half_flop: float = 0.0
     launch_s: float = 0.0
     memory_efficiency: float = 0.8
+    kernels: Mapping[str, Kernel] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from paceline.clusters._cluster import PRECISIONS, Cluster, Device, Level, Link
+from paceline.clusters._cluster import PRECISIONS, Cluster, Device, Kernel, Level, Link
 from paceline.errors import SchemaError, UnknownNameError
 
 SCHEMA = "paceline/cluster/1"
@@ -18,7 +18,10 @@ SCHEMA = "paceline/cluster/1"
 _SCHEMA_PATTERN = re.compile(r"paceline/cluster/(\d+)")
 _TOP = ("schema", *(f.name for f in fields(Cluster)))
 # figures that may be 0
-_MAY_BE_ZERO = ("latency_s", "floor_s", "launch_s", "half_flop", "n_devices", "n_cores", "size")
+_MAY_BE_ZERO = (
+    *("latency_s", "floor_s", "launch_s", "half_flop", "n_devices", "n_cores", "size"),
+    *("s_per_flop", "s_per_input_byte", "s_per_output_byte", "s_per_weight_byte"),
+)
 _WHOLE = ("n_devices", "n_cores", "size")
 _AT_LEAST_ONE = ("contention", "oversubscription")
 _SHARES = ("memory_efficiency",)
@@ -70,9 +73,21 @@ def _device(reader: _Reader, data: Any) -> Device:
     for name in names:
         if name in ("peak_flops", "efficiency"):
             _check_rates(reader, data, name)
-        elif name != "name":
+        elif name not in ("name", "kernels"):
             reader.check_figure(data, name, "device.")
-    return Device(**data)
+    return Device(**{**data, "kernels": _kernels(reader, data.get("kernels", {}))})
+
+
+def _kernels(reader: _Reader, data: Any) -> dict[str, Kernel]:
+    reader.check_table(data, "device.kernels")
+    names = tuple(f.name for f in fields(Kernel))
+    for kind, table in data.items():
+        prefix = f"device.kernels.{kind}."
+        reader.check_table(table, prefix[:-1])
+        reader.check_keys(table, names, prefix)
+        for name in names:
+            reader.check_figure(table, name, prefix)
+    return {kind: Kernel(**table) for kind, table in data.items()}
 
 
 def _check_rates(reader: _Reader, data: Mapping[str, Any], name: str) -> None:
@@ -200,9 +215,11 @@ def _check_schema(schema: object, origin: str) -> None:
 def format_cluster(cluster: Cluster) -> str:
     """Return a cluster as TOML text that `parse_cluster` reads."""
     lines = [f'schema = "{SCHEMA}"', *_fields(cluster, ("device", "levels", "sources"))]
-    lines += ["", "[device]", *_fields(cluster.device, ("peak_flops", "efficiency"))]
+    lines += ["", "[device]", *_fields(cluster.device, ("peak_flops", "efficiency", "kernels"))]
     for name in ("peak_flops", "efficiency"):
         lines += ["", f"[device.{name}]", *_table(getattr(cluster.device, name))]
+    for kind, kernel in cluster.device.kernels.items():
+        lines += ["", f"[device.kernels.{_key(kind)}]", *_fields(kernel, ())]
     for level in cluster.levels:
         lines += ["", "[[levels]]", *_fields(level, ("link",))]
         lines += ["[levels.link]", *_fields(level.link, ())]
