@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from paceline.errors import MissingDependencyError, UnknownNameError
-from paceline.estimators import PosynomialExpression, PosynomialTerm
+from paceline.estimators import GenericExpression, PosynomialExpression, PosynomialTerm, Term
 
 EXPRESSION = PosynomialExpression(
     terms=(
@@ -139,3 +139,56 @@ def _read_latex(term: str, row: "pd.Series[Any]") -> float:
     text = re.sub(r"\\mathrm\{(.*?)\}", lambda m: repr(float(row[m[1]])), text)
     text = text.replace(r"\times", "*").replace(r"\,", "*")
     return float(eval(re.sub(r"\^\{(.*?)\}", r"**(\1)", text)))
+
+
+GENERIC = GenericExpression(
+    terms=(
+        Term(name="kernel size", coefficient_s=3.2e-7, power=2.1),
+        Term(name="dropout", coefficient_s=0.004, power=-0.5),
+        Term(name="_sum", coefficient_s=0.0, power=1.0),
+    ),
+    levels={"gpu": {"A_100": 0.0, "V100": 0.02}, "fused": {"0": 0.01, "1": 0.0}},
+    powers={"n_gpus": -0.9, "batch": 1.0},
+    base_s=0.003,
+    constant_s=0.0005,
+)
+GENERIC_ROWS = pd.DataFrame(
+    {
+        "kernel size": [3.0, 5.0, 0.0],
+        "dropout": [0.0, 0.5, 0.2],
+        "_sum": [1.0, 2.0, 3.0],
+        "gpu": ["A_100", "V100", "H100"],
+        "fused": [0, 1, 1],
+        "n_gpus": [1.0, 2.0, 16.0],
+        "batch": [8.0, 64.0, 256.0],
+    }
+)
+
+
+def test_python_source_of_the_generic_form_gives_the_same_times_and_imports_nothing() -> None:
+    source = GENERIC.to_python()
+    assert "import" not in source
+    times = [run_source(source)(*row) for row in GENERIC_ROWS.itertuples(index=False)]
+    assert times == pytest.approx(GENERIC.evaluate(GENERIC_ROWS), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [("dropout", -0.1, "dropout must not be negative"), ("n_gpus", 0, "n_gpus must be positive")],
+)
+def test_python_source_of_the_generic_form_refuses_what_the_form_does(
+    name: str, value: float, rule: str
+) -> None:
+    row = {**GENERIC_ROWS.iloc[0].to_dict(), name: value}
+    with pytest.raises(ValueError, match=rule):
+        run_source(GENERIC.to_python())(*row.values())
+
+
+def test_latex_of_the_generic_form_has_every_constant_that_counts() -> None:
+    text = GENERIC.to_latex()
+    assert text.startswith(r"\begin{aligned}") and text.endswith(r"\end{aligned}")
+    assert text.count("{") == text.count("}")
+    assert r"3.2 \times 10^{-7}\, \mathrm{kernel size}^{2.1}" in text
+    assert r"\mathrm{n\_gpus}^{-0.9}\, \mathrm{batch} + 0.0005" in text
+    assert r"0.02 & \text{V100}" in text and r"\text{A\_100}" in text
+    assert r"\mathrm{\_sum}" not in text  # it costs nothing

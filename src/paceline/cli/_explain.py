@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from paceline.cli._options import Names, at_option, format_option, parse_at
 from paceline.cli._output import print_json
 from paceline.errors import InvalidInputError
+from paceline.units import format_percent
 
 
 @click.command(
@@ -36,7 +38,7 @@ def command(
 
     fit = load_fit(model)
     if export is not None:
-        _export(fit.estimator.expression_, export)
+        _export(fit, export)
         return
     explanation = explain(fit, at=parse_at(at), over=_pair(over))
     if output_format == "json":
@@ -55,14 +57,27 @@ def _pair(names: list[str] | None) -> tuple[str, str] | None:
     return names[0], names[1]
 
 
-def _export(expression: Any, language: str) -> None:
+_COMMENTS = {"latex": "% ", "python": "# "}
+
+
+def _export(fit: Any, language: str) -> None:
+    expression, note = fit.estimator.expression_, _note(fit)
     if language == "json":
-        print_json(expression.to_dict())
+        print_json({**expression.to_dict(), **({"note": note} if note else {})})
         return
-    write = getattr(expression, f"to_{language}", None)
-    if write is None:
-        raise InvalidInputError(
-            f"--export {language} needs a posynomial, but the model is of the generic form. Try "
-            f"--export json, or fit with --form posynomial."
-        )
-    click.echo(write().rstrip("\n"))
+    if note:
+        mark = _COMMENTS[language]
+        click.echo(textwrap.fill(note, 97, initial_indent=mark, subsequent_indent=mark))
+    click.echo(getattr(expression, f"to_{language}")().rstrip("\n"))
+
+
+def _note(fit: Any) -> str:
+    """Return what the formula leaves out."""
+    if fit.form != "corrected":
+        return ""
+    alone = fit.estimator.formula_error_
+    errors = ""
+    if alone is not None and fit.scores is not None:
+        both = format_percent(fit.scores.mape)
+        errors = f", and is off by {format_percent(alone)} on rows not seen instead of {both}"
+    return f"The formula of a corrected fit: it leaves the correction out{errors}."

@@ -17,6 +17,7 @@ import pandas as pd
 
 from paceline.dataset import level_name
 from paceline.errors import InvalidInputError
+from paceline.estimators._generic_export import to_latex, to_python
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
 
@@ -135,6 +136,14 @@ class GenericExpression:
             "base_s": self.base_s,
             "constant_s": self.constant_s,
         }
+
+    def to_latex(self, digits: int = 4) -> str:
+        """Return the formula in LaTeX, the costs of levels below it."""
+        return to_latex(self, digits)
+
+    def to_python(self, name: str = "time_s") -> str:
+        """Return the source of a Python function of all parameters."""
+        return to_python(self, name)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> GenericExpression:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,8 @@ import pandas as pd
 
 from paceline.dataset import level_name
 from paceline.errors import MissingDependencyError, UnknownNameError
-from paceline.units import format_number
+from paceline.estimators._identifiers import identifiers
+from paceline.estimators._latex import latex_cases, latex_name, latex_number, latex_power
 
 if TYPE_CHECKING:
     from paceline.estimators._posynomial._expression import PosynomialExpression, PosynomialTerm
@@ -81,26 +80,20 @@ def _python_product(term: PosynomialTerm, words: Mapping[str, str]) -> str:
 def to_latex(expression: PosynomialExpression, digits: int = 4) -> str:
     """Return an ``aligned`` formula, one term per line, with its level factors below."""
     lines = [_latex_term(term, k, digits) for k, term in enumerate(expression.terms, 1)]
-    shared = [rf"f_{{{_latex_name(name)}}}" for name in useful(expression.factors)]
-    shared += [rf"z_{{{_latex_name(name)}}}" for name in expression.zero_factors]
+    shared = [rf"f_{{{latex_name(name)}}}" for name in useful(expression.factors)]
+    shared += [rf"z_{{{latex_name(name)}}}" for name in expression.zero_factors]
     head = r"t &= " + r"\, ".join([*shared, r"\Bigl("] if shared else [""])
     text = head + " \\\\\n  &\\quad + ".join(lines) + (r" \Bigr)" if shared else "")
     return "\\begin{aligned}\n  " + text + _latex_factors(expression, digits) + "\n\\end{aligned}"
 
 
 def _latex_term(term: PosynomialTerm, k: int, digits: int) -> str:
-    parts = [_latex_number(term.coefficient_s, digits)]
-    parts += [_latex_power(n, p, digits) for n, p in term.powers.items()]
+    parts = [latex_number(term.coefficient_s, digits)]
+    parts += [latex_power(n, p, digits) for n, p in term.powers.items()]
     if term.collective:
-        parts.append(rf"\left(1 - \frac{{1}}{{{_latex_name(term.collective)}}}\right)")
-    parts += [rf"f_{{{k},{_latex_name(name)}}}" for name in useful(term.factors)]
+        parts.append(rf"\left(1 - \frac{{1}}{{{latex_name(term.collective)}}}\right)")
+    parts += [rf"f_{{{k},{latex_name(name)}}}" for name in useful(term.factors)]
     return r"\, ".join(parts)
-
-
-def _latex_power(name: str, power: float, digits: int) -> str:
-    if power == 1:
-        return _latex_name(name)
-    return f"{_latex_name(name)}^{{{format_number(power, digits)}}}"
 
 
 def _latex_factors(expression: PosynomialExpression, digits: int) -> str:
@@ -109,31 +102,13 @@ def _latex_factors(expression: PosynomialExpression, digits: int) -> str:
         groups += [(f"{k},", name, group) for name, group in useful(term.factors).items()]
     text = ""
     for prefix, name, group in groups:
-        cases = r" \\ ".join(
-            rf"{_latex_number(factor, digits)} & \text{{{_latex_text(level)}}}"
-            for level, factor in group.items()
-        )
-        text += f" \\\\\n  f_{{{prefix}{_latex_name(name)}}} &= "
-        text += rf"\begin{{cases}} {cases} \end{{cases}}"
+        text += f" \\\\\n  f_{{{prefix}{latex_name(name)}}} &= "
+        text += latex_cases(dict(group), digits)
     for name, factor in expression.zero_factors.items():
-        word = _latex_name(name)
-        text += f" \\\\\n  z_{{{word}}} &= {_latex_number(factor, digits)}"
+        word = latex_name(name)
+        text += f" \\\\\n  z_{{{word}}} &= {latex_number(factor, digits)}"
         text += rf" \text{{ if }} {word} = 0 \text{{, else }} 1"
     return text
-
-
-def _latex_number(value: float, digits: int) -> str:
-    mantissa, _, exponent = format_number(value, digits).partition("e")
-    return rf"{mantissa} \times 10^{{{int(exponent)}}}" if exponent else mantissa
-
-
-def _latex_name(name: str) -> str:
-    return rf"\mathrm{{{_latex_text(name)}}}"
-
-
-def _latex_text(text: str) -> str:
-    special = {"\\": r"\backslash{}", "~": r"\sim{}", "^": r"\hat{}"}
-    return re.sub(r"[\\~^&%$#_{}]", lambda m: special.get(m[0], "\\" + m[0]), text)
 
 
 def to_sympy(expression: PosynomialExpression, levels: Mapping[str, Any] | None = None) -> Any:
@@ -236,27 +211,3 @@ def useful(factors: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str,
         for name, group in factors.items()
         if any(abs(factor - 1.0) > 1e-12 for factor in group.values())
     }
-
-
-def identifiers(names: tuple[str, ...]) -> dict[str, str]:
-    """Return a Python identifier for every name, all different.
-
-    Examples
-    --------
-    >>> identifiers(("batch size", "batch-size", "class"))
-    {'batch size': 'batch_size', 'batch-size': 'batch_size_', 'class': 'class_'}
-    """
-    found: dict[str, str] = {}
-    reserved = {"math", "shared"}
-    for name in names:
-        word = re.sub(r"\W", "_", name)
-        word = f"x_{word}" if not word or word[0].isdigit() or word.startswith("_") else word
-        while (
-            keyword.iskeyword(word)
-            or word in reserved
-            or word in found.values()
-            or re.fullmatch(r"term_\d+", word)
-        ):
-            word += "_"
-        found[name] = word
-    return found
