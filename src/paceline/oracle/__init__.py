@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from paceline.oracle._overlap import assign_buckets, communication_time, exposed_communication
+from paceline.oracle._predict import predict, predict_frame
+from paceline.oracle._result import BOTTLENECKS, SweepResult
 from paceline.oracle._schedules import PipelineRun, simulate
 from paceline.oracle._schedules_forms import (
     pipeline_time,
@@ -11,18 +13,24 @@ from paceline.oracle._schedules_forms import (
 )
 from paceline.oracle._schedules_order import Pass, check_order, schedule_order
 from paceline.oracle._schedules_unequal import unequal_pass_time
+from paceline.oracle._sweep import sweep
 
 __all__ = [
+    "BOTTLENECKS",
     "Pass",
     "PipelineRun",
+    "SweepResult",
     "assign_buckets",
     "check_order",
     "communication_time",
     "exposed_communication",
     "pipeline_time",
+    "predict",
+    "predict_frame",
     "schedule_order",
     "simulate",
     "steady_step_time",
+    "sweep",
     "torchgpipe_transfer_time",
     "unequal_pass_time",
 ]

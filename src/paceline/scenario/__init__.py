@@ -5,6 +5,7 @@ from __future__ import annotations
 from paceline.scenario._plan import PLAN_SCHEMA, Plan, Stage, load_plan, save_plan
 from paceline.scenario._scenario import Scenario
 from paceline.scenario._strategy import DEGREES, SCHEDULES, Strategy
+from paceline.scenario._table import StrategyTable
 
 __all__ = [
     "DEGREES",
@@ -14,6 +15,7 @@ __all__ = [
     "Scenario",
     "Stage",
     "Strategy",
+    "StrategyTable",
     "load_plan",
     "save_plan",
 ]

@@ -1,0 +1,206 @@
+"""What replicas exchange, and how much of it compute does not hide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.oracle._block import Block
+from paceline.oracle._keys import distinct
+from paceline.oracle._layer_costs import collective_time, group_time
+from paceline.oracle._overlap import assign_buckets, exposed_communication
+from paceline.oracle._passes import Passes
+from paceline.oracle.strategies import Exchange
+from paceline.oracle.strategies.data import data_exchanges
+from paceline.oracle.strategies.sharded import EXCHANGES
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_WEIGHTS = ("filter", "channel", "tensor", "expert")  # degrees that divide weights
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """By row: what a step waits for, what is sent in all, and how many bytes.
+
+    Parameters
+    ----------
+    exposed_s
+        Not hidden by compute.
+    total_s
+        With what is hidden.
+    n_bytes
+        Payload of one device's calls.
+    """
+
+    exposed_s: Array
+    total_s: Array
+    n_bytes: Array
+
+
+def time_exchange(block: Block, passes: Passes, scheme: str) -> Exchanged:
+    """Return the exchange among replicas of every row."""
+    found = Exchanged(*(np.zeros(len(block)) for _ in range(3)))
+    time_rows = _overlapped if block.n_parts == 1 else _drained
+    for rows, exchanges in _alike(block, scheme):
+        part = time_rows(block, passes, rows, exchanges)
+        for name in ("exposed_s", "total_s", "n_bytes"):
+            getattr(found, name)[rows] = getattr(part, name)
+    return found
+
+
+def _alike(block: Block, scheme: str) -> Iterator[tuple[Integers, Sequence[Exchange]]]:
+    """Yield rows that hold the same weights and exchange them in the same way."""
+    shared = np.flatnonzero(block.replicas > 1)
+    if not len(shared):
+        return
+    table = block.table
+    groups = distinct([table[name][shared] for name in (*_WEIGHTS, "shard")])
+    for i, first in enumerate(groups.first):
+        shard = int(table["shard"][shared[first]])
+        exchanges = EXCHANGES[shard] if shard else data_exchanges(scheme)
+        yield shared[groups.which == i], exchanges
+
+
+def _overlapped(
+    block: Block, passes: Passes, rows: Integers, exchanges: Sequence[Exchange]
+) -> Exchanged:
+    """Send in buckets while the only stage still computes (REFERENCE 9)."""
+    shard = int(block.table["shard"][rows[0]])
+    key = block.key[rows[0]]
+    weights = block.parameter_bytes[key if len(block.parameter_bytes) > 1 else 0]
+    segments = block.columns.unit_counts if shard == 3 else _buckets(block, weights)
+    exposed, total, n_bytes = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
+    for together in _by_time(exchanges):
+        cost, sent = _costs(block, rows, together, weights, segments)
+        times = block.micro_batches[rows] if together[0].every_micro_batch else 1
+        total += times * cost.sum(axis=1)
+        n_bytes += times * sent
+        hidden_by = _hiding(block, rows, together[0], segments)
+        exposed += times * _exposed(hidden_by, cost)
+    return Exchanged(exposed, total, n_bytes)
+
+
+def _by_time(exchanges: Sequence[Exchange]) -> Iterator[list[Exchange]]:
+    """Yield exchanges that share the time they may hide behind."""
+    groups: dict[tuple[str, bool, bool], list[Exchange]] = {}
+    for exchange in exchanges:
+        key = (exchange.when, exchange.every_micro_batch, exchange.overlaps)
+        groups.setdefault(key, []).append(exchange)
+    yield from groups.values()
+
+
+def _buckets(block: Block, weights: Array) -> Array:
+    """Return distinct layers (rows) by bucket (columns), in the order of the forward pass."""
+    which = block.columns.which
+    bucket = assign_buckets(weights[which])
+    found = np.zeros((len(block.columns), int(bucket.max()) + 1))
+    np.add.at(found, (which, bucket.max() - bucket), 1)
+    return found
+
+
+def _costs(
+    block: Block, rows: Integers, exchanges: Sequence[Exchange], weights: Array, segments: Array
+) -> tuple[Array, Array]:
+    """Return seconds by row and segment, and bytes by row; experts have groups of their own."""
+    columns, n, stride = block.columns, block.replicas[rows], block.strides["spatial"][rows]
+    expert = block.table["expert"][rows]
+    own = columns.splits("expert")
+    seconds, n_bytes = np.zeros((len(rows), segments.shape[1])), np.zeros(len(rows))
+    for exchange in exchanges:
+        sizes = _sizes(block, exchange, weights)
+        for mask, degree in ((~own, 1), (own, expert)):
+            messages = np.where(mask, sizes, 0.0) @ segments
+            if exchange.what == "buffers":  # one call for all of them
+                messages = np.where(np.arange(len(messages)) == 0, messages.sum(), 0.0)
+            if not messages.any():
+                continue
+            cost = group_time(
+                block.cluster, exchange.collective, messages, n // degree, stride * degree
+            )
+            seconds += np.where(messages > 0, cost, 0.0)
+            n_bytes += messages.sum() * (n // degree > 1)
+    return seconds, n_bytes
+
+
+def _sizes(block: Block, exchange: Exchange, weights: Array) -> Array:
+    return block.columns["buffer_bytes"] if exchange.what == "buffers" else weights
+
+
+def _hiding(block: Block, rows: Integers, exchange: Exchange, segments: Array) -> Array | None:
+    """Return the seconds by row and segment that an exchange may hide behind."""
+    if not exchange.overlaps:
+        return None
+    keys = distinct([block.key[rows]])
+    key, side = block.key[rows[keys.first]], int(exchange.when == "backward")
+    costs = block.costs
+
+    def summed(compute: Array, side: int) -> Array:
+        waits = sum(_rows(costs.sent_s[name], key) for name in costs.sent_s if name[1] == side)
+        crowding = block.crowding[rows]
+        found = (_rows(compute, key) @ segments)[keys.which] * crowding
+        return found + (waits @ segments)[keys.which] if np.ndim(waits) else found
+
+    forward = summed(costs.forward_s, 0) if not side or _again(block, rows).any() else 0.0
+    if not side:
+        return np.asarray(forward)
+    return summed(costs.backward_s, 1) + _again(block, rows) * forward
+
+
+def _again(block: Block, rows: Integers) -> Integers:
+    return block.table["recompute"][rows, None]
+
+
+def _rows(figures: Array, key: Integers) -> Array:
+    return figures[key] if len(figures) > 1 else figures
+
+
+def _exposed(hidden_by: Array | None, cost: Array) -> Array:
+    if hidden_by is None:
+        return np.asarray(cost.sum(axis=1))
+    found: Array = exposed_communication(
+        hidden_by, np.ones_like(cost), lambda _: cost, rule="layers"
+    )
+    return found
+
+
+def _drained(
+    block: Block, passes: Passes, rows: Integers, exchanges: Sequence[Exchange]
+) -> Exchanged:
+    """Exchange a stage's gradients when it is through; later stages are through earlier."""
+    rows_alike = distinct([block.replicas[rows], block.strides["spatial"][rows]])
+    chosen = rows[rows_alike.first]
+    cost, n_bytes = np.zeros((len(chosen), block.n_stages)), np.zeros(len(chosen))
+    for exchange in exchanges:
+        part, sent = _stage_costs(block, chosen, exchange)
+        cost, n_bytes = cost + part, n_bytes + sent
+    cost = cost[rows_alike.which]
+    backward = np.broadcast_to(passes.whole[1], passes.forward_s.shape)[rows]
+    device = block.devices(backward) / block.virtual_stages
+    behind = np.cumsum(device, axis=1) - device
+    exposed = np.maximum((cost - behind).max(axis=1), 0.0)
+    return Exchanged(exposed, cost.max(axis=1), n_bytes[rows_alike.which])
+
+
+def _stage_costs(block: Block, rows: Integers, exchange: Exchange) -> tuple[Array, Array]:
+    """Return seconds by row and stage, and the largest stage's bytes."""
+    n, stride = block.replicas[rows, None], block.strides["spatial"][rows, None]
+    expert = block.table["expert"][rows, None]
+    own = block.columns.splits("expert")
+    key = block.key[rows[0]]
+    weights = block.parameter_bytes[key if len(block.parameter_bytes) > 1 else 0]
+    sizes = _sizes(block, exchange, weights)
+    seconds, n_bytes = np.zeros((len(rows), block.n_stages)), np.zeros(len(rows))
+    for mask, degree in ((~own, 1), (own, expert)):
+        messages = block.devices((np.where(mask, sizes, 0.0) @ block.stage_counts)[None, :])
+        if messages.any():
+            cost = collective_time(
+                block.cluster, exchange.collective, messages, n // degree, stride * degree
+            )
+            seconds = seconds + np.where(messages > 0, cost, 0.0)
+            n_bytes = n_bytes + messages.max() * (n // degree > 1)[:, 0]
+    return seconds, n_bytes

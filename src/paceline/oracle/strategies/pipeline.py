@@ -1,0 +1,79 @@
+"""Pipelines: layers are cut into stages, and micro-batches follow each other through them.
+
+ParaDL (arXiv 2104.09075), table III, row "pipeline", bounds a step by the largest stage alone;
+here it is the time of a flow shop with equal jobs, exact per pass: the sum over stages and
+transfers plus (M - 1) times the largest of them. GPipe (arXiv 1811.06965) runs all forward passes
+before the backward ones; 1F1B (PipeDream, arXiv 1806.03377) lets a stage hold no more
+micro-batches than stages follow it, so that it waits for transfers to and fro; interleaved stages
+(Megatron-LM, arXiv 2104.04473, section 2.2) divide the bubble by the pieces per device.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.oracle._columns import Columns
+from paceline.oracle.strategies._base import Limit
+
+Array = NDArray[np.float64]
+
+SUMMARY = "layers are cut into stages that micro-batches follow each other through"
+
+
+def pipeline_limit(columns: Columns) -> Limit:
+    """Bound: p <= G (table III, last column), G counting what may be cut apart."""
+    n = len(columns.graph.units)
+    return Limit(largest=n, reason=f"the network has {n} parts that may be cut apart")
+
+
+def gpipe_time(forward: Array, backward: Array, sent: Array, n: Array) -> Array:
+    """Return the step of GPipe: per pass, sum_k t_k + (M - 1) max_k t_k, links as stages.
+
+    Parameters
+    ----------
+    forward, backward
+        Seconds of a micro-batch by scenario (rows) and stage (columns).
+    sent
+        Seconds of a transfer to the next stage, one column less.
+    n
+        Micro-batches, by scenario.
+    """
+    widest = sent.max(axis=1, initial=0.0)
+    passes = [
+        stage.sum(axis=1) + sent.sum(axis=1) + (n - 1) * np.maximum(stage.max(axis=1), widest)
+        for stage in (forward, backward)
+    ]
+    return np.asarray(passes[0] + passes[1])
+
+
+def one_forward_one_backward_time(forward: Array, backward: Array, sent: Array, n: Array) -> Array:
+    """Return the step of 1F1B; parameters as `gpipe_time`.
+
+    The first micro-batch goes there and back; the others follow every cycle, which is the longest
+    of a stage's work, a transfer, and, once stage k holds its S - k micro-batches, an
+    (S - k)-th of the way from there to the end and back.
+    """
+    both = forward + backward
+    n_stages = both.shape[1]
+    hops = np.pad(2 * sent, ((0, 0), (0, 1)))
+    way = np.cumsum((both + hops)[:, ::-1], axis=1)[:, ::-1]
+    loop = (way / np.arange(n_stages, 0, -1)).max(axis=1)
+    cycle = np.maximum(both.max(axis=1), sent.max(axis=1, initial=0.0))
+    held = np.maximum(n - n_stages, 0)  # how often a stage has to wait for one to come back
+    return np.asarray(way[:, 0] + (n - 1) * cycle + held * np.maximum(loop - cycle, 0.0))
+
+
+def interleaved_time(forward: Array, backward: Array, sent: Array, n: Array, v: int) -> Array:
+    """Return the step of interleaved 1F1B with `v` pieces per device (2104.04473, section 2.2).
+
+    Piece i is on device i mod S; the bubble is a v-th of that of 1F1B, but every micro-batch is
+    handed over v times as often. Parameters as `gpipe_time`, columns being pieces.
+    """
+    pieces = forward + backward
+    n_rows, n_pieces = pieces.shape
+    device = pieces.reshape(n_rows, v, n_pieces // v).sum(axis=1)
+    links = np.pad(2 * sent, ((0, 0), (0, 1))).reshape(n_rows, v, n_pieces // v).sum(axis=1)
+    busiest = np.maximum(device.max(axis=1), links.max(axis=1, initial=0.0))
+    fill = (device.sum(axis=1) - device.max(axis=1)) / v
+    return np.asarray(n * busiest + fill + links.sum(axis=1) / v)
