@@ -32,8 +32,9 @@ def kernel_time(
     """Return seconds of one pass of a layer.
 
     A calibrated device has its own line for every kind of layer and pass (`Kernel`), which is
-    used where bytes are named as input, output and weights. Otherwise a roofline: ``launch + max(flop / (peak e), bytes / (bandwidth e_m))`` with the
-    efficiency ``e`` of the kind times ``flop / (flop + half_flop)``.
+    used unless `n_bytes` says that nobody knows which bytes they are. Otherwise a roofline:
+    ``launch + max(flop / (peak e), bytes / (bandwidth e_m))`` with the efficiency ``e`` of the
+    kind times ``flop / (flop + half_flop)``.
 
     Parameters
     ----------
@@ -64,8 +65,7 @@ def kernel_time(
     lines = [_line(device, name, backward) for name in kinds]
     moved = sum(figures[1:], np.asarray(n_bytes, float))
     times = _roofline(device, kinds, rate, (figures[0], moved), backward)
-    is_named = any(np.any(figure) for figure in figures[1:])
-    if is_named and any(line is not None for line in lines):
+    if not np.any(n_bytes) and any(line is not None for line in lines):
         known = np.array([line is not None for line in lines])
         times = np.where(known, _linear(device, lines, rate, figures), times)
     scalar = isinstance(kind, str) and not moved.ndim and not figures[0].ndim
