@@ -10,7 +10,14 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from paceline.space import load_space
-from paceline.workloads import Network, layer_table, list_workloads, load_workload, totals
+from paceline.workloads import (
+    Network,
+    layer_graph,
+    layer_table,
+    list_workloads,
+    load_workload,
+    totals,
+)
 
 TABLE_4_1 = load_space("table_4_1")
 TABLE_5_1 = load_space("table_5_1")
@@ -24,12 +31,15 @@ def trials(space: Any) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def check(network: Network, count: Count) -> None:
-    """Every layer in the same order, with the same shape, parameters and FLOP."""
+    """Every layer in the same order, with the same shape, parameters and FLOP of both passes."""
     found = [
         (layer.name, layer.output_shape, layer.n_parameters, layer.forward_flop)
         for layer in layer_table(network)
     ]
-    assert found == [(name, *counted) for name, counted in count(network).items()]
+    counts = count(network)
+    assert found == [(name, *counted[:3]) for name, counted in counts.items()]
+    backward = [(layer.name, layer.backward_flop) for layer in layer_graph(network).layers[:-1]]
+    assert backward == [(name, counted.backward_flop) for name, counted in counts.items()]
 
 
 @given(trial=trials(TABLE_4_1))
@@ -61,14 +71,21 @@ def test_the_whole_network_counts_as_the_sum_of_its_layers(
 ) -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
-    network = load_workload(name).network()
+    workload = load_workload(name)
+    few = {"layers": 2} if "layers" in workload.defaults else {}  # all others are as these
+    graph, network = workload.graph(few), workload.network(few)
     whole = torch.nn.Sequential(*map(build, network.operations))
     kind = torch.long if "vocabulary" in network.sample else torch.float32
     x = torch.empty(3, *network.input_shape, dtype=kind, device="meta")
     with FlopCounterMode(display=False) as counter:
-        whole(x)
-    assert counter.get_total_flops() == 3 * totals(network)["forward_flop"]
-    assert sum(p.numel() for p in whole.parameters()) == totals(network)["n_parameters"]
+        y = whole(x)
+        forward = counter.get_total_flops()
+        y.sum().backward()
+    assert forward == 3 * totals(network)["forward_flop"] == 3 * graph.total("forward_flop")
+    assert counter.get_total_flops() - forward == 3 * graph.total("backward_flop")
+    tied = sum(o["in"] * o["out"] for o in network.operations if "tied" in o)
+    n_parameters = sum(p.numel() for p in whole.parameters()) - tied
+    assert n_parameters == totals(network)["n_parameters"] == graph.total("n_parameters")
 
 
 CHANNELS = 6

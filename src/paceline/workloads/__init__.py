@@ -14,6 +14,7 @@ from paceline.workloads._layers import layer_table, totals
 from paceline.workloads._load import list_workloads, load_workload
 from paceline.workloads._module import LOSSES, ModuleWorkload
 from paceline.workloads._network import Layer, Network
+from paceline.workloads._network_graph import layer_graph
 from paceline.workloads._own import ScriptWorkload
 from paceline.workloads._sampling import sample_buildable
 
@@ -30,6 +31,7 @@ __all__ = [
     "ScriptWorkload",
     "Workload",
     "layer_features",
+    "layer_graph",
     "layer_table",
     "list_workloads",
     "load_workload",

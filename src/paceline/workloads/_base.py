@@ -11,7 +11,7 @@ from paceline.space import Parameter
 from paceline.workloads._graph import LayerGraph
 from paceline.workloads._layers import layer_table, sum_layers
 from paceline.workloads._network import Layer, Network
-from paceline.workloads._network_graph import network_layers
+from paceline.workloads._network_graph import layer_graph
 from paceline.workloads._values import LEARNING_RATES, OPTIMIZERS, categorical, complete, numeric
 
 Values = Mapping[str, Any]
@@ -93,15 +93,9 @@ class Workload(ABC):
         >>> print(load_workload("lenet5").graph())
         lenet5: 14 layers, 45278 parameters, 7.23e+05 FLOP forward a sample
         """
-        network = self.network(values)
         names = {parameter.name for parameter in TRAINING}
-        given = self.complete(values).items()
-        return LayerGraph(
-            name=self.name,
-            layers=network_layers(network),
-            values=tuple((name, value) for name, value in given if name not in names),
-            loss=network.loss,
-        )
+        given = {n: v for n, v in self.complete(values).items() if n not in names}
+        return layer_graph(self.network(values), name=self.name, values=given.items())
 
     def infeasible(self, values: Values | None = None) -> str:
         """Return why these values cannot be built and trained; empty when they can.

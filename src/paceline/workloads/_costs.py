@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.workloads._network import BYTES_PER_NUMBER, Operation, Shape
+from paceline.workloads._shapes import expert_tokens
 
 BYTES_PER_INDEX = 8  # positions of maxima, tokens and labels are int64
 
@@ -208,6 +209,50 @@ def _causal_attention(operation: Operation, shape: Shape) -> Cost:
     )
 
 
+def _rms_norm(operation: Operation, shape: Shape) -> Cost:
+    return Cost(
+        kind="rms_norm",
+        fields={"weight_shape": shape[-1:], "splits": ("sequence",)},
+        keeps_input=True,
+        kept_bytes=numbers(*shape) + numbers(*shape[:-1]),  # before the scale; of every row
+    )
+
+
+def _rotary_attention(operation: Operation, shape: Shape) -> Cost:
+    length, width = shape
+    heads, key_heads = operation["heads"], operation["key_heads"]
+    key_width = width // heads * key_heads
+    return Cost(
+        kind="attention",
+        fields={
+            "weight_shape": (width, width),
+            "splits": ("head", "sequence"),
+            "n_heads": key_heads,
+        },
+        input_map_flop=2 * length * width * (width + 2 * key_width),
+        keeps_input=True,
+        kept_bytes=numbers(length, 2 * width + 2 * key_width) + numbers(length, heads),
+    )
+
+
+def _experts(operation: Operation, shape: Shape) -> Cost:
+    width, inner, n = operation["width"], operation["inner"], operation["experts"]
+    rows = n * expert_tokens(operation, shape)
+    # tokens taken and given; gate before and after, up, their product; shares and who was chosen
+    kept = numbers(rows, 2 * width + 4 * inner + 1) + BYTES_PER_INDEX * rows
+    return Cost(
+        kind="experts",
+        fields={
+            "weight_shape": (inner, width),
+            "splits": ("expert", "sequence"),
+            "n_experts": n,
+        },
+        input_map_flop=2 * width * (shape[0] * n + 2 * rows * inner),
+        keeps_input=True,
+        kept_bytes=kept + numbers(shape[0], n),
+    )
+
+
 _RULES: Mapping[str, Callable[[Operation, Shape], Cost]] = {
     "conv": _conv,
     "pool": _pool,
@@ -221,4 +266,7 @@ _RULES: Mapping[str, Callable[[Operation, Shape], Cost]] = {
     "self_attention": _self_attention,
     "embedding": _embedding,
     "causal_attention": _causal_attention,
+    "rms_norm": _rms_norm,
+    "rotary_attention": _rotary_attention,
+    "experts": _experts,
 }

@@ -1,11 +1,12 @@
-"""A small GPT: a decoder of pre-norm blocks that guesses the next token.
+"""GPT: a decoder of pre-norm blocks that guesses the next token.
 
-As GPT-2 without dropout; its output map is of its own, not the embedding's.
+``gpt`` is small and has an output map of its own; ``gpt2`` and its larger ones (Radford et al.,
+2019) share the embedding's weight with the output map. None has dropout.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from paceline.workloads._base import Workload
 from paceline.workloads._network import Network, Operation
@@ -16,17 +17,40 @@ from paceline.workloads._operations import (
     layer_norm,
     linear,
     residual,
+    tied_linear,
 )
 from paceline.workloads._values import numeric
 
 
-class GptWorkload(Workload):
-    """A small GPT on tokens."""
+class Size(NamedTuple):
+    """Defaults of a GPT, and whether its output map shares the embedding's weight."""
 
-    def __init__(self) -> None:
+    layers: int
+    width: int
+    heads: int
+    length: int = 1024
+    vocabulary: int = 50257
+    is_tied: bool = True
+
+
+SIZES = {
+    "gpt": Size(4, 128, 4, 64, 1024, is_tied=False),
+    "gpt2": Size(12, 768, 12),
+    "gpt2-medium": Size(24, 1024, 16),
+    "gpt2-large": Size(36, 1280, 20),
+    "gpt2-xl": Size(48, 1600, 25),
+}
+
+
+class GptWorkload(Workload):
+    """A GPT on tokens."""
+
+    def __init__(self, name: str = "gpt") -> None:
+        size = SIZES[name]
+        self._is_tied = size.is_tied
         super().__init__(
-            "gpt",
-            "small GPT on tokens",
+            name,
+            "small GPT on tokens" if name == "gpt" else f"{name.upper()} on tokens",
             (
                 numeric("layers", 2, 4, 6, 8, 12),
                 numeric("width", 64, 128, 256, 512, 768),
@@ -34,7 +58,7 @@ class GptWorkload(Workload):
                 numeric("length", 32, 64, 128, 256),
                 numeric("vocabulary", 256, 1024, 4096),
             ),
-            {"layers": 4, "width": 128, "heads": 4, "length": 64, "vocabulary": 1024},
+            {key: value for key, value in size._asdict().items() if key != "is_tied"},
         )
 
     def _network(self, values: dict[str, Any]) -> Network:
@@ -42,16 +66,22 @@ class GptWorkload(Workload):
         operations = [embedding("embedding", vocabulary, width, values["length"])]
         for i in range(1, values["layers"] + 1):
             operations += _block(f"block{i}", width, values["heads"])
-        operations += [
-            layer_norm("norm", width),
-            linear("output", width, vocabulary, bias=False),
-        ]
-        sample = {
-            "shape": [values["length"]],
-            "n_classes": vocabulary,
-            "vocabulary": vocabulary,
-        }
-        return Network(operations=tuple(operations), sample=sample)
+        operations += [layer_norm("norm", width), output_map(width, vocabulary, self._is_tied)]
+        return token_network(operations, values)
+
+
+def output_map(width: int, vocabulary: int, is_tied: bool) -> Operation:
+    """Return the map from the width to a number per token, perhaps the embedding's."""
+    if is_tied:
+        return tied_linear("output", width, vocabulary, tied="embedding")
+    return linear("output", width, vocabulary, bias=False)
+
+
+def token_network(operations: list[Operation], values: dict[str, Any]) -> Network:
+    """Return a network that guesses every next token."""
+    vocabulary = values["vocabulary"]
+    sample = {"shape": [values["length"]], "n_classes": vocabulary, "vocabulary": vocabulary}
+    return Network(operations=tuple(operations), sample=sample)
 
 
 def _block(name: str, width: int, heads: int) -> list[Operation]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from paceline.errors import InfeasibleError, InvalidInputError
 from paceline.workloads._network import (
     BYTES_PER_NUMBER,
+    JOINS,
     Layer,
     Network,
     Operation,
@@ -78,8 +79,8 @@ def output_shape(operations: Sequence[Operation], shape: Shape) -> Shape:
 
 def _append(layers: list[Layer], operation: Operation, shape: Shape, block: str) -> Shape:
     """Append the layers of one operation and return the shape of its output."""
-    if operation.get("op") == "residual":
-        outcome = _append_residual(layers, operation, shape, block)
+    if operation.get("op") in JOINS:
+        outcome = _append_join(layers, operation, shape, block)
     else:
         outcome = infer(operation, shape)
     layers.append(
@@ -97,13 +98,12 @@ def _append(layers: list[Layer], operation: Operation, shape: Shape, block: str)
     return outcome.shape
 
 
-def _append_residual(
-    layers: list[Layer], operation: Operation, shape: Shape, block: str
-) -> Outcome:
+def _append_join(layers: list[Layer], operation: Operation, shape: Shape, block: str) -> Outcome:
     for key in ("name", "body", "shortcut"):
         if key not in operation:
             raise InvalidInputError(
-                f"The operation 'residual' must have the key `{key}`, but got {operation!r}."
+                f"The operation {operation['op']!r} must have the key `{key}`, but got "
+                f"{operation!r}."
             )
     ends = []
     for path in ("body", "shortcut"):
@@ -114,7 +114,8 @@ def _append_residual(
     if ends[0] != ends[1]:
         raise InfeasibleError(
             f"{operation['name']}: its body gives {format_shape(ends[0])}, but its shortcut "
-            f"{format_shape(ends[1])}, which cannot be summed."
+            f"{format_shape(ends[1])}, which cannot be "
+            f"{'summed' if operation['op'] == 'residual' else 'multiplied'}."
         )
     return Outcome(shape=ends[0])
 

@@ -12,6 +12,7 @@ Operation = dict[str, Any]
 Shape = tuple[int, ...]
 
 BYTES_PER_NUMBER = 4  # float32 throughout
+JOINS = ("residual", "product")  # operations with a body and a shortcut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paceline.workloads._costs import BYTES_PER_INDEX, Cost, cost, following, numbers
-from paceline.workloads._graph import GraphLayer
+from paceline.workloads._graph import GraphLayer, LayerGraph
 from paceline.workloads._layers import layer_table
-from paceline.workloads._network import Layer, Network, Operation, Shape
-
-_SUMS = ("residual",)
+from paceline.workloads._network import JOINS, Layer, Network, Operation, Shape
 
 
 class _Memory:
@@ -38,12 +36,22 @@ class _Value:
     has_gradient: bool = True
 
 
-def network_layers(network: Network) -> tuple[GraphLayer, ...]:
-    """Return the layers of a network with its loss as the last.
+def layer_graph(
+    network: Network, *, name: str = "network", values: Iterable[tuple[str, Any]] = ()
+) -> LayerGraph:
+    """Return the layers of a network with all that an oracle must know of them.
 
-    The loss belongs to the block of the layer before it: it is never cut off.
+    The loss is the last layer, in the block of the one before it: it is never cut off.
+
+    Examples
+    --------
+    >>> head = {"op": "linear", "name": "head", "in": 4, "out": 2, "bias": True}
+    >>> graph = layer_graph(Network(operations=(head,), sample={"shape": [4], "n_classes": 2}))
+    >>> [(layer.name, layer.backward_flop, layer.stored_bytes) for layer in graph.layers]
+    [('head', 16, 16), ('loss', 0, 16)]
     """
-    return _Walk(network).layers()
+    layers = _Walk(network).layers()
+    return LayerGraph(name=name, layers=layers, values=tuple(values), loss=network.loss)
 
 
 class _Walk:
@@ -64,7 +72,7 @@ class _Walk:
 
     def _run(self, operations: Sequence[Operation], value: _Value) -> _Value:
         for operation in operations:
-            joins = operation["op"] in _SUMS
+            joins = operation["op"] in JOINS
             value = self._join(operation, value) if joins else self._step(operation, value)
         return value
 
@@ -73,11 +81,15 @@ class _Walk:
         ends = [self._run(operation[way], value) for way in ("body", "shortcut")]
         n_bytes = ends[0].memory.n_bytes
         has_gradient = any(end.has_gradient for end in ends)
+        kept = 0  # a sum needs nothing, a product the other factor
+        if operation["op"] == "product" and has_gradient:
+            kept = sum(end.memory.keep() for end in ends)
         self._append(
             self._facts[operation["name"]],
             ends[0].shape,
             2 * n_bytes,
             kind=operation["op"],
+            stored_bytes=kept,
             splits=following(ends[0].shape),
         )
         return _Value(ends[0].shape, _Memory(n_bytes), has_gradient)

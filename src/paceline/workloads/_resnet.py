@@ -1,4 +1,4 @@
-"""ResNet-18 and ResNet-50 (He et al., arXiv 1512.03385) for images.
+"""ResNet-18, -50 and -152 (He et al., arXiv 1512.03385) for images.
 
 The stride of a bottleneck is at its 3 x 3 convolution, as in torchvision. `filters` is the width
 of the stem; 64, 224 x 224 and 1000 classes are the published network.
@@ -21,12 +21,12 @@ from paceline.workloads._operations import (
 )
 from paceline.workloads._values import numeric
 
-BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
-EXPANSION = {18: 1, 50: 4}  # channels of a block's output by those of its inside
+BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3), 152: (3, 8, 36, 3)}
+EXPANSION = {18: 1, 50: 4, 152: 4}  # channels of a block's output by those of its inside
 
 
 class ResNetWorkload(Workload):
-    """A residual network on images, 18 or 50 layers deep."""
+    """A residual network on images, 18, 50 or 152 layers deep."""
 
     def __init__(self, depth: int) -> None:
         self.depth = depth

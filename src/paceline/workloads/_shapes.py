@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
-from paceline.workloads._network import Operation, Shape, format_shape
+from paceline.workloads._network import JOINS, Operation, Shape, format_shape
 
 
 class Outcome(NamedTuple):
@@ -35,7 +35,7 @@ def infer(operation: Operation, shape: Shape) -> Outcome:
     """
     kind = operation.get("op", "")
     if kind not in _RULES:
-        raise UnknownNameError("operation", str(kind), (*_RULES, "residual"))
+        raise UnknownNameError("operation", str(kind), (*_RULES, *JOINS))
     _check_keys(operation, _KEYS[kind])
     return _RULES[kind](operation, shape)
 
@@ -67,7 +67,7 @@ def _linear(operation: Operation, shape: Shape) -> Outcome:
     _check_size(operation, "in", shape[-1])
     n_in, n_out = operation["in"], operation["out"]
     rows = math.prod(shape[:-1])
-    n_parameters = n_in * n_out + n_out * bool(operation["bias"])
+    n_parameters = n_in * n_out * (not operation.get("tied")) + n_out * bool(operation["bias"])
     return Outcome((*shape[:-1], n_out), n_parameters, 2 * rows * n_in * n_out)
 
 
@@ -88,6 +88,11 @@ def _batch_norm(operation: Operation, shape: Shape) -> Outcome:
 def _layer_norm(operation: Operation, shape: Shape) -> Outcome:
     _check_size(operation, "features", shape[-1])
     return Outcome(shape, 2 * shape[-1])
+
+
+def _rms_norm(operation: Operation, shape: Shape) -> Outcome:
+    _check_size(operation, "features", shape[-1])
+    return Outcome(shape, shape[-1])
 
 
 def _global_pool(operation: Operation, shape: Shape) -> Outcome:
@@ -114,11 +119,50 @@ def _embedding(operation: Operation, shape: Shape) -> Outcome:
             f"{operation['name']}: needs at most {operation['length']} tokens in a row, but its "
             f"input is {format_shape(shape)}."
         )
-    rows = operation["vocabulary"] + operation["length"]
+    rows = operation["vocabulary"] + operation["length"] * operation.get("positions", True)
     return Outcome((*shape, operation["width"]), rows * operation["width"])
 
 
 def _causal_attention(operation: Operation, shape: Shape) -> Outcome:
+    length, width = _check_heads(operation, shape)
+    return Outcome(
+        shape,
+        4 * width**2 + 4 * width,
+        2 * length * 4 * width**2 + 4 * length**2 * width,  # maps; scores and weighted values
+    )
+
+
+def _rotary_attention(operation: Operation, shape: Shape) -> Outcome:
+    length, width = _check_heads(operation, shape)
+    heads, key_heads = operation["heads"], operation["key_heads"]
+    if heads % key_heads or width // heads % 2:
+        raise InfeasibleError(
+            f"{operation['name']}: {key_heads} heads of keys must divide {heads} of queries, and "
+            f"the {width // heads} numbers of a head must be even to be rotated."
+        )
+    weights = 2 * width**2 + 2 * width * (width // heads * key_heads)
+    return Outcome(shape, weights, 2 * length * weights + 4 * length**2 * width)
+
+
+def _experts(operation: Operation, shape: Shape) -> Outcome:
+    _check_size(operation, "width", shape[-1])
+    length, width, n = shape[0], operation["width"], operation["experts"]
+    n_tokens = n * expert_tokens(operation, shape)
+    expert = 3 * width * operation["inner"]  # gate, up and down
+    return Outcome(shape, n * expert + n * width, 2 * (length * n * width + n_tokens * expert))
+
+
+def expert_tokens(operation: Operation, shape: Shape) -> int:
+    """Return how many tokens of a sequence an expert of a mixture takes."""
+    if operation["chosen"] > operation["experts"]:
+        raise InfeasibleError(
+            f"{operation['name']}: a token cannot meet {operation['chosen']} of "
+            f"{operation['experts']} experts."
+        )
+    return -int(-shape[0] * operation["chosen"] // operation["experts"])
+
+
+def _check_heads(operation: Operation, shape: Shape) -> tuple[int, int]:
     width, heads = operation["width"], operation["heads"]
     _check_size(operation, "width", shape[-1])
     if len(shape) != 2:
@@ -129,12 +173,7 @@ def _causal_attention(operation: Operation, shape: Shape) -> Outcome:
         raise InfeasibleError(
             f"{operation['name']}: {heads} heads do not divide a width of {width}."
         )
-    length = shape[0]
-    return Outcome(
-        shape,
-        4 * width**2 + 4 * width,
-        2 * length * 4 * width**2 + 4 * length**2 * width,  # maps; scores and weighted values
-    )
+    return shape[0], width
 
 
 def _window(operation: Operation, sizes: Shape) -> Shape:
@@ -163,6 +202,9 @@ _RULES: Mapping[str, Callable[[Operation, Shape], Outcome]] = {
     "embedding": _embedding,
     "layer_norm": _layer_norm,
     "causal_attention": _causal_attention,
+    "rms_norm": _rms_norm,
+    "rotary_attention": _rotary_attention,
+    "experts": _experts,
 }
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -178,10 +220,16 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "embedding": ("vocabulary", "width", "length"),
     "layer_norm": ("features",),
     "causal_attention": ("width", "heads"),
+    "rms_norm": ("features",),
+    "rotary_attention": ("width", "heads", "key_heads"),
+    "experts": ("width", "inner", "experts", "chosen"),
 }
 
 # what must be at least 1; padding, bias and shares are none of these
-_SIZES = ("in", "out", "kernel", "stride", "inner", "vocabulary", "width", "length", "heads")
+_SIZES = (
+    *("in", "out", "kernel", "stride", "inner", "vocabulary", "width", "length"),
+    *("heads", "key_heads", "experts", "chosen"),
+)
 
 
 def _check_keys(operation: Operation, keys: tuple[str, ...]) -> None:

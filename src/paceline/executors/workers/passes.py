@@ -19,6 +19,7 @@ else:
     from samples import load_samples
 
 OPERATIONS = ("conv", "pool", "linear", "activation", "dropout", "flatten")
+ACTIVATIONS = ("relu", "tanh", "sigmoid", "gelu")
 # phases after the samples are on the device, by the trainer's methods of the same name
 _TRAINING = ("forward", "backward", "wait", "transfer", "update")
 
@@ -162,6 +163,11 @@ def check(job: dict[str, Any]) -> None:
             raise protocol.RefusedError(
                 f"Operations must be among {', '.join(OPERATIONS)}, but got {op['op']!r}: "
                 "run this workload on the executor 'torch'."
+            )
+        if op["op"] == "activation" and op["function"] not in ACTIVATIONS:
+            raise protocol.RefusedError(
+                f"Activations must be among {', '.join(ACTIVATIONS)}, but got "
+                f"{op['function']!r}: run this workload on the executor 'torch'."
             )
 
 

@@ -14,14 +14,35 @@ from torch.nn import functional
 
 if TYPE_CHECKING:
     from paceline.executors.workers.protocol import RefusedError, is_out_of_memory
+    from paceline.executors.workers.torch_attention import (
+        CausalAttention,
+        Embedding,
+        Experts,
+        RotaryAttention,
+        SelfAttention,
+    )
 else:
     from protocol import (
         RefusedError,
         is_out_of_memory,
     )  # a neighbour: Paceline is not installed here
+    from torch_attention import (
+        CausalAttention,
+        Embedding,
+        Experts,
+        RotaryAttention,
+        SelfAttention,
+    )
 
 Operation = Mapping[str, Any]
-_ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "gelu": nn.GELU}
+_ACTIVATIONS = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "sigmoid": nn.Sigmoid,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "leaky_relu": nn.LeakyReLU,
+}
 _CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 _MAXIMA = {1: nn.MaxPool1d, 2: nn.MaxPool2d, 3: nn.MaxPool3d}
 _AVERAGES = {1: nn.AvgPool1d, 2: nn.AvgPool2d, 3: nn.AvgPool3d}
@@ -47,7 +68,7 @@ def build(job: Mapping[str, Any]) -> nn.Module:
     try:
         if job.get("module"):
             return _from_file(**job["module"])
-        return _chain(job["network"])
+        return _share_weights(_chain(job["network"]))
     except RefusedError:
         raise
     except Exception as error:
@@ -161,63 +182,43 @@ class _Residual(nn.Module):
         return self.body(x) + self.shortcut(x)  # type: ignore[no-any-return]
 
 
-class _SelfAttention(nn.Module):
-    """Attention of 3D-ResAttNet: every position looks at every other; starts as identity."""
-
-    def __init__(self, operation: Operation) -> None:
-        super().__init__()
-        conv, channels, inner = (
-            _CONVOLUTIONS[operation["dims"]],
-            operation["channels"],
-            operation["inner"],
-        )
-        self.key, self.query = conv(channels, inner, 1), conv(channels, inner, 1)
-        self.value, self.result = conv(channels, channels, 1), conv(channels, channels, 1)
-        self.gamma = nn.Parameter(torch.zeros(1))
-
+class _Product(_Residual):
     def forward(self, x: Tensor) -> Tensor:
-        key, query, value = (f(x).flatten(2) for f in (self.key, self.query, self.value))
-        attention = torch.softmax(key.transpose(1, 2) @ query, dim=1)
-        weighted = (value @ attention).view_as(x)
-        return self.gamma * self.result(weighted) + x  # type: ignore[no-any-return]
+        return self.body(x) * self.shortcut(x)  # type: ignore[no-any-return]
 
 
-class _Embedding(nn.Module):
-    def __init__(self, operation: Operation) -> None:
-        super().__init__()
-        self.tokens = nn.Embedding(operation["vocabulary"], operation["width"])
-        self.positions = nn.Parameter(0.02 * torch.randn(operation["length"], operation["width"]))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.tokens(x) + self.positions[: x.shape[1]]  # type: ignore[no-any-return]
+def _linear(operation: Operation) -> nn.Module:
+    linear = nn.Linear(operation["in"], operation["out"], bias=operation.get("bias", True))
+    linear.tied = operation.get("tied", "")
+    return linear
 
 
-class _CausalAttention(nn.Module):
-    def __init__(self, operation: Operation) -> None:
-        super().__init__()
-        width, self.heads = operation["width"], operation["heads"]
-        self.inputs, self.result = nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        batch, length, width = x.shape
-        parts = self.inputs(x).view(batch, length, 3, self.heads, width // self.heads)
-        query, key, value = parts.permute(2, 0, 3, 1, 4)
-        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return self.result(mixed.transpose(1, 2).reshape(x.shape))  # type: ignore[no-any-return]
+def _share_weights(network: nn.Module) -> nn.Module:
+    """Let tied maps use the weight of their embedding, drawn small as GPT-2 does."""
+    parts: dict[str, Any] = dict(_operations(network))
+    for part in parts.values():
+        if tied := getattr(part, "tied", ""):
+            part.weight = parts[tied].tokens.weight
+            nn.init.normal_(part.weight, std=0.02)
+    return network
 
 
 _BUILDERS: dict[str, Callable[[Operation], nn.Module]] = {
     "conv": _conv,
     "pool": _pool,
-    "linear": lambda op: nn.Linear(op["in"], op["out"], bias=op.get("bias", True)),
+    "linear": _linear,
     "activation": lambda op: _ACTIVATIONS[op["function"]](),
     "dropout": lambda op: nn.Dropout(op["share"]),
     "flatten": lambda op: nn.Flatten(),
     "batch_norm": lambda op: _BATCH_NORMS[op["dims"]](op["features"]),
     "global_pool": lambda op: _GlobalPool(),
     "residual": _Residual,
-    "self_attention": _SelfAttention,
-    "embedding": _Embedding,
+    "product": _Product,
+    "self_attention": SelfAttention,
+    "embedding": Embedding,
     "layer_norm": lambda op: nn.LayerNorm(op["features"]),
-    "causal_attention": _CausalAttention,
+    "rms_norm": lambda op: nn.RMSNorm(op["features"], eps=1e-5),
+    "causal_attention": CausalAttention,
+    "rotary_attention": RotaryAttention,
+    "experts": Experts,
 }
