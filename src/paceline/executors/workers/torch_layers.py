@@ -8,7 +8,7 @@ are computed. What belongs to none is the loss. What the hooks themselves take i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -24,9 +24,17 @@ class LayerTimes:
         Layers by name, in the order of the network.
     device
         Where they run: on other devices than the CPU every hook waits for the device.
+    clock
+        What the time is; by default that on the wall.
     """
 
-    def __init__(self, parts: Iterable[tuple[str, nn.Module]], device: torch.device) -> None:
+    def __init__(
+        self,
+        parts: Iterable[tuple[str, nn.Module]],
+        device: torch.device,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._clock = clock
         self.names: list[str] = []
         self.forward: dict[str, list[float]] = {}
         self.backward: dict[str, list[float]] = {}
@@ -68,7 +76,7 @@ class LayerTimes:
     def _time(self) -> float:
         if self._waits:
             torch.cuda.synchronize()
-        return time.perf_counter()
+        return self._clock()
 
     def _credit(self, name: str) -> float:
         now = self._time()
@@ -76,7 +84,7 @@ class LayerTimes:
         return now
 
     def _resume(self, since: float) -> None:
-        self._last = time.perf_counter()
+        self._last = self._clock()
         self.own_s += self._last - since
 
     def _entering(self, name: str) -> Any:
