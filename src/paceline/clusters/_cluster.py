@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 PRECISIONS = ("float64", "float32", "tf32", "float16", "bfloat16", "float8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """Time of one kind of layer in one pass, as a calibration found it: a sum of five parts.
+    """Time of one kind of layer in one pass, as a calibration found it: a sum of six parts.
 
     Parameters
     ----------
@@ -20,6 +23,9 @@ class Kernel:
         Seconds per FLOP, in float32.
     s_per_input_byte, s_per_output_byte, s_per_weight_byte
         Seconds per byte that the layer reads, writes and has of weights.
+    s_per_sample_weight_byte
+        Seconds per byte of weights and sample: convolutions of few positions read their weights
+        again for every sample.
     """
 
     launch_s: float = 0.0
@@ -27,15 +33,17 @@ class Kernel:
     s_per_input_byte: float = 0.0
     s_per_output_byte: float = 0.0
     s_per_weight_byte: float = 0.0
+    s_per_sample_weight_byte: float = 0.0
 
     @property
-    def slopes(self) -> tuple[float, float, float, float]:
-        """Seconds per FLOP and per byte of input, output and weights."""
+    def slopes(self) -> tuple[float, ...]:
+        """Seconds per FLOP, byte of input, output and weights, and byte of weights a sample."""
         return (
             self.s_per_flop,
             self.s_per_input_byte,
             self.s_per_output_byte,
             self.s_per_weight_byte,
+            self.s_per_sample_weight_byte,
         )
 
 
@@ -142,6 +150,9 @@ class Cluster:
     n_cores
         Cores that workers on the CPU share; more workers than cores slow each other down.
         0: every device computes by itself.
+    slowdowns
+        How many times longer a worker computes when 1, 2, 3 … of them share a node, beyond
+        waiting for a core: they share caches and memory. Empty: not at all.
     price_per_device_hour
         Money; None where unknown.
     currency
@@ -157,10 +168,21 @@ class Cluster:
     levels: tuple[Level, ...]
     n_devices: int = 0
     n_cores: int = 0
+    slowdowns: tuple[float, ...] = ()
     price_per_device_hour: float | None = None
     currency: str = "USD"
     sources: Mapping[str, str] = field(default_factory=dict)
     unverified: bool = False
+
+    def crowding(self, n_workers: ArrayLike) -> NDArray[np.float64]:
+        """Return how many times longer each of so many workers computes than one alone."""
+        n = np.asarray(n_workers, float)
+        on_node = np.minimum(n, self.devices_per_node or np.inf)
+        waiting = np.maximum(1.0, on_node / self.n_cores) if self.n_cores else np.ones_like(n)
+        if not self.slowdowns:
+            return waiting
+        counts = np.arange(1, len(self.slowdowns) + 1)
+        return np.asarray(waiting * np.interp(on_node, counts, self.slowdowns))
 
     def __str__(self) -> str:
         inside, *outside = self.levels

@@ -26,6 +26,7 @@ def kernel_time(
     input_bytes: ArrayLike = 0.0,
     output_bytes: ArrayLike = 0.0,
     weight_bytes: ArrayLike = 0.0,
+    samples: ArrayLike = 1.0,
     precision: str = "float32",
     backward: bool = False,
 ) -> FloatArray:
@@ -49,6 +50,8 @@ def kernel_time(
     input_bytes, output_bytes, weight_bytes
         What the layer reads and writes going forward, of all samples together; backward, the
         same figures are meant, and the factor is applied here.
+    samples
+        How many of them there are.
     precision
         One of the device's.
     backward
@@ -67,7 +70,8 @@ def kernel_time(
     times = _roofline(device, kinds, rate, (figures[0], moved), backward)
     if not np.any(n_bytes) and any(line is not None for line in lines):
         known = np.array([line is not None for line in lines])
-        times = np.where(known, _linear(device, lines, rate, figures), times)
+        again = np.asarray(samples, float) * figures[-1]
+        times = np.where(known, _linear(device, lines, rate, [*figures, again]), times)
     scalar = isinstance(kind, str) and not moved.ndim and not figures[0].ndim
     return times[..., 0] if scalar else times
 

@@ -21,6 +21,7 @@ _TOP = ("schema", *(f.name for f in fields(Cluster)))
 _MAY_BE_ZERO = (
     *("latency_s", "floor_s", "launch_s", "half_flop", "n_devices", "n_cores", "size"),
     *("s_per_flop", "s_per_input_byte", "s_per_output_byte", "s_per_weight_byte"),
+    "s_per_sample_weight_byte",
 )
 _WHOLE = ("n_devices", "n_cores", "size")
 _AT_LEAST_ONE = ("contention", "oversubscription")
@@ -58,10 +59,21 @@ def cluster_from_dict(data: Mapping[str, Any], origin: str = "cluster") -> Clust
         reader.check_figure(found, name, "")
     if not isinstance(found.get("unverified", False), bool):
         reader.refuse("unverified", "must be true or false", found["unverified"])
+    found["slowdowns"] = _slowdowns(reader, found.get("slowdowns", ()))
     found["device"] = _device(reader, found["device"])
     found["levels"] = _levels(reader, found["levels"])
     found["sources"] = _sources(reader, found.get("sources", {}))
     return Cluster(**found)
+
+
+def _slowdowns(reader: _Reader, data: Any) -> tuple[float, ...]:
+    if not isinstance(data, list | tuple) or not all(_is_number(x) and x >= 1 for x in data):
+        reader.refuse("slowdowns", "must be a list of numbers of at least 1", data)
+    return tuple(float(x) for x in data)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _device(reader: _Reader, data: Any) -> Device:
@@ -188,7 +200,7 @@ class _Reader:
         if name not in data:
             return
         value, field = data[name], prefix + name
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not _is_number(value):
             self.refuse(field, "must be a number", value)
         if name in _WHOLE and value != int(value):
             self.refuse(field, "must be a whole number", value)
@@ -247,4 +259,6 @@ def _literal(value: object) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_literal, value))}]"
     return repr(value) if isinstance(value, int) else repr(float(value))  # type: ignore[arg-type]
