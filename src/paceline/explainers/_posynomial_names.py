@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from paceline.dataset import TimeBasis, counts_what
 from paceline.estimators import PosynomialExpression, PosynomialTerm
-from paceline.explainers._words import NEGLIGIBLE, power_in_words
+from paceline.explainers._words import NEGLIGIBLE, listed, powers_in_words
 
 _LINEAR = 0.75  # powers from here on count as proportional
 _FLAT = 0.3  # powers up to here count as flat
@@ -17,6 +17,7 @@ _COLLECTIVE = {
     "per-sample work": "collective communication per sample",
     "per-step overhead": "collective communication per step",
     "overhead per micro-batch": "collective communication per micro-batch",
+    "work that grows slower than the batch": "communication that grows slower than the batch",
 }
 _STRONG = 0.5  # powers of other parameters that make an overhead a work
 
@@ -41,7 +42,7 @@ def name_terms(
     for k, term in enumerate(expression.terms):
         driver = _driver(term, ranges)
         if driver and (same[k] or not _batches(expression.stand_ins)):
-            names[k] += f", mostly by {driver}"
+            names[k] = _name(expression, term, shift, ranges, driver)
     return tuple(
         f"{name}, part {names[: k + 1].count(name)}" if names.count(name) > 1 else name
         for k, name in enumerate(names)
@@ -56,30 +57,10 @@ def term_in_words(term: PosynomialTerm) -> str:
     >>> term_in_words(PosynomialTerm(coefficient_s=1.0, powers={"batch": 1.0, "stride": -2.0}))
     'grows in proportion to batch; falls with the square of stride'
     """
-    sentences = []
-    for verb, sign in (("grows", 1), ("falls", -1)):
-        parts = [
-            power_in_words(name, power).removeprefix(f"{verb} ")
-            for name, power in term.powers.items()
-            if sign * power >= NEGLIGIBLE
-        ]
-        if parts:
-            sentences.append(f"{verb} {listed(parts)}")
+    sentences = [powers_in_words(term.powers)]
     if term.collective:
         sentences.append(f"nothing at {term.collective} = 1")
-    return "; ".join(sentences) or "the same whatever the numbers are"
-
-
-def listed(parts: Iterable[str]) -> str:
-    """Return parts as a person lists them.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"])
-    'a, b and c'
-    """
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last
+    return "; ".join(filter(None, sentences)) or "the same whatever the numbers are"
 
 
 def _name(
@@ -87,12 +68,16 @@ def _name(
     term: PosynomialTerm,
     shift: float,
     ranges: Mapping[str, tuple[float, float]],
+    driver: str | None = None,
 ) -> str:
+    """Return a name; with a driver also how the term goes with that parameter."""
     work = _batch_word(expression, term, shift)
     if _is_communication(term, ranges):
         work = _COLLECTIVE.get(work, f"collective communication, {work}".removesuffix(", "))
-    parts = [work, _device_word(term)]
-    return ", ".join(part for part in parts if part) or _other_word(term)
+    changes = _change_words(term, driver)
+    if not work and (driver or not changes):
+        work = _other_word(term)
+    return ", ".join(part for part in (work, changes) if part)
 
 
 def _is_communication(term: PosynomialTerm, ranges: Mapping[str, tuple[float, float]]) -> bool:
@@ -135,15 +120,15 @@ def _batch_word(expression: PosynomialExpression, term: PosynomialTerm, shift: f
     return f"per-step work on {listed(drivers[:2])}" if drivers else "per-step overhead"
 
 
-def _device_word(term: PosynomialTerm) -> str:
-    counted = {n: p for n, p in term.powers.items() if counts_what(n) in ("devices", "degree")}
-    rising = [name for name, power in counted.items() if power >= _SOME]
-    falling = [name for name, power in counted.items() if power <= -_SOME]
-    parts = []
-    if rising:
-        parts.append(f"grows with {listed(rising)}")
-    if falling and not term.collective:
-        parts.append(f"shrinks with {listed(falling)}")
+def _change_words(term: PosynomialTerm, driver: str | None) -> str:
+    """Return which counts of devices, and which other driver, a term grows and shrinks with."""
+    told = {n: p for n, p in term.powers.items() if counts_what(n) in ("devices", "degree")}
+    rising = [name for name, power in told.items() if power >= _SOME]
+    falling = [n for n, power in told.items() if power <= -_SOME and not term.collective]
+    if driver:
+        (rising if term.powers[driver] > 0 else falling).append(driver)
+    parts = [f"grows with {listed(rising)}"] if rising else []
+    parts += [f"shrinks with {listed(falling)}"] if falling else []
     return ", ".join(parts)
 
 

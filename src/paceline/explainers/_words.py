@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from paceline.units import format_number
 
 NEGLIGIBLE = 0.05
-_NEAR = 0.1
+_SLIGHT = 0.15  # powers up to here are felt only over a wide range
+_EXACT, _NEAR = 0.025, 0.1  # of a power that has a name
 _KNOWN = {
-    0.5: "with the square root of {name}",
-    1.0: "in proportion to {name}",
-    1.5: "with {name}^1.5",
-    2.0: "with the square of {name}",
-    3.0: "with the cube of {name}",
+    1 / 3: "with the cube root of",
+    0.5: "with the square root of",
+    1.0: "in proportion to",
+    2.0: "with the square of",
+    3.0: "with the cube of",
 }
 
 
@@ -24,23 +25,94 @@ def power_in_words(name: str, power: float) -> str:
     --------
     >>> power_in_words("kernel_size", 2.04)
     'grows with the square of kernel_size'
-    >>> power_in_words("n_devices", -0.98)
-    'falls in inverse proportion to n_devices'
+    >>> power_in_words("n_devices", -0.93)
+    'falls nearly in inverse proportion to n_devices'
     >>> power_in_words("learning_rate", 0.01)
     'no measurable effect of learning_rate'
     """
     if abs(power) < NEGLIGIBLE:
         return f"no measurable effect of {name}"
-    verb = "grows" if power > 0 else "falls"
-    nearest = min(_KNOWN, key=lambda known: abs(known - abs(power)))
-    if abs(nearest - abs(power)) > _NEAR:
-        return f"{verb} like {name}^{format_number(power, 3)}"
-    how = _KNOWN[nearest].format(name=name)
-    if power > 0:
-        return f"grows {how}"
-    if nearest == 1.0:
-        return f"falls in inverse proportion to {name}"
-    return f"falls {how}"
+    return f"{'grows' if power > 0 else 'falls'} {_how(name, power)}"
+
+
+def powers_in_words(powers: Mapping[str, float]) -> str:
+    """Return what several powers do together, the strongest first.
+
+    Examples
+    --------
+    >>> powers_in_words({"depth": 0.1, "width": 2.0, "batch": 1.0, "seq_len": 1.0, "stride": -1.3})
+    'grows with the square of width, in proportion to batch and seq_len, and slightly with depth; \
+falls like stride^-1.3'
+    """
+    sentences = []
+    for verb, sign in (("grows", 1), ("falls", -1)):
+        parts = _grouped({n: p for n, p in powers.items() if sign * p >= NEGLIGIBLE})
+        if parts:
+            *first, last = parts
+            glue = (
+                ", and " if len(first) > 1 or any(" and " in part for part in first) else " and "
+            )
+            sentences.append(f"{verb} {', '.join(first)}{glue if first else ''}{last}")
+    return "; ".join(sentences)
+
+
+def _grouped(powers: Mapping[str, float]) -> list[str]:
+    """Return one phrase per kind of power, with all the names of that kind."""
+    names: dict[str, list[str]] = {}
+    for name in sorted(powers, key=lambda n: -abs(powers[n])):
+        phrase = _phrase(powers[name])
+        names.setdefault(phrase or f"like {_power(name, powers[name])}", []).append(name)
+    return [
+        phrase if phrase.startswith("like ") else f"{_plural(phrase, group)} {listed(group)}"
+        for phrase, group in names.items()
+    ]
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Return parts as a person lists them.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _plural(phrase: str, names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return phrase
+    for word in ("root of", "square of", "cube of"):
+        if phrase.endswith(word):
+            return f"{phrase.removesuffix(' of')}s of"
+    return phrase
+
+
+def _how(name: str, power: float) -> str:
+    phrase = _phrase(power)
+    return f"{phrase} {name}" if phrase else f"like {_power(name, power)}"
+
+
+def _power(name: str, power: float) -> str:
+    return f"{name}^{format_number(power, 3)}"
+
+
+def _phrase(power: float) -> str | None:
+    """Return how a time goes with something to a power; None when that power has no name."""
+    size = abs(power)
+    if size < _SLIGHT:
+        return "slightly with"
+    nearest = min(_KNOWN, key=lambda known: abs(known - size))
+    gap = abs(nearest - size)
+    if gap > min(_NEAR, _NEAR * nearest):
+        return None
+    phrase = _KNOWN[nearest]
+    if nearest == 1.0 and power < 0:
+        phrase = "in inverse proportion to"
+    if gap <= _EXACT * nearest:
+        return phrase
+    return f"{'nearly' if nearest == 1.0 else 'roughly'} {phrase}"
 
 
 def rank_in_words(ranked: Sequence[tuple[str, float]], margins: Mapping[str, float] | None) -> str:
