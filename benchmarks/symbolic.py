@@ -15,7 +15,7 @@ import pandas as pd
 
 SYMBOLS = "add,sub,mul,div,exp,log,sqrt,constant,variable"
 MAX_LENGTH = 100
-MAX_EVALUATIONS, MAX_ROW_EVALUATIONS = 200_000, 1.5e8  # work, not seconds: equal on every machine
+MAX_EVALUATIONS = 200_000  # work, not seconds: equal on every machine
 BEYOND = 1.0  # logarithms by which a prediction may leave the fitted times
 
 
@@ -38,7 +38,7 @@ class SymbolicRegressor:
         self.levels_ = {c: sorted(set(X[c].astype(str))) for c in self.categorical}
         log_times = np.log(np.asarray(y, dtype=float))
         self.limits_ = log_times.min() - BEYOND, log_times.max() + BEYOND
-        self.search_ = search(len(X), self.random_state)
+        self.search_ = search(self.random_state)
         self.search_.fit(self._places(X), log_times)
         return self
 
@@ -55,7 +55,7 @@ class SymbolicRegressor:
         return np.column_stack(columns).astype(float)
 
 
-def search(n_rows: int, random_state: int) -> object:
+def search(random_state: int) -> object:
     try:
         from pyoperon.sklearn import SymbolicRegressor as Operon
     except ImportError:
@@ -65,7 +65,7 @@ def search(n_rows: int, random_state: int) -> object:
         max_length=MAX_LENGTH,
         optimizer_iterations=5,
         generations=MAX_EVALUATIONS,
-        max_evaluations=int(min(MAX_EVALUATIONS, MAX_ROW_EVALUATIONS / n_rows)),
+        max_evaluations=MAX_EVALUATIONS,
         n_threads=1,
         random_state=random_state,
     )

@@ -294,3 +294,13 @@ def test_a_real_fit_is_explained_saved_and_exported(tmp_path: Path) -> None:
     assert json.loads(run.invoke(command, ["explain", str(path), "--export", "json"]).output)
     one = run.invoke(command, ["explain", str(path), "--over", "filters"])
     assert one.exit_code != 0
+
+
+def test_no_number_is_parted_from_its_unit_at_the_end_of_a_line(
+    explanation: PosynomialExplanation,
+) -> None:
+    for more in range(12):  # every place where a line may end
+        terms = [replace(t, label=t.label + "x" * more) for t in explanation.terms]
+        lines = show_explanation(replace(explanation, terms=tuple(terms))).splitlines()
+        assert not [line for line in lines if line.lstrip().startswith(("%", "= "))]
+        assert max(map(len, lines)) <= 80

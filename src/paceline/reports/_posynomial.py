@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from paceline.explainers import DominanceMap, DoublingReading, PosynomialExplanation
@@ -165,9 +166,11 @@ def _bullets(title: str, lines: tuple[str, ...]) -> str:
 
 
 def _wrapped(text: str, first: str, rest: str) -> str:
+    """Return wrapped text in which a number stays with its unit, a name with its value."""
+    kept = re.sub(r"(?<=\d) (?=%|[mun]?s\b)| (?==)|(?<==) |(?<=\bterm) (?=\d)", "\0", text)
     return textwrap.fill(
-        text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
-    )
+        kept, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    ).replace("\0", " ")
 
 
 def _indent(text: str) -> str:
