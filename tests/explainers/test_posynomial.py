@@ -26,7 +26,6 @@ from paceline.estimators import (
     save_fit,
 )
 from paceline.explainers import PosynomialExplanation, explain, write_posynomial
-from paceline.explainers._posynomial_names import term_in_words
 from paceline.reports import show_explanation
 
 WORK = PosynomialTerm(coefficient_s=0.001, powers={"device_batch": 1.0, "depth": 0.5})
@@ -138,35 +137,6 @@ def test_terms_of_one_kind_have_different_names() -> None:
     other = replace(WORK, powers={"device_batch": 1.0})
     names = labels(WORK, other, other)
     assert len(set(names)) == 3 and names[0] == "per-sample work, grows with depth"
-
-
-def test_without_a_batch_a_term_is_named_by_what_moves_it_most() -> None:
-    expression = PosynomialExpression(
-        terms=(
-            PosynomialTerm(coefficient_s=1e-4, powers={"size_mb": 0.8}),
-            PosynomialTerm(
-                coefficient_s=1e-4, powers={"size_mb": 1.0, "n_ranks": 0.5}, collective="n_ranks"
-            ),
-            PosynomialTerm(
-                coefficient_s=1e-7, powers={"size_mb": -0.7, "n_ranks": 1.7}, collective="n_ranks"
-            ),
-        ),
-        factors={},
-        stand_ins={"size_mb": 10.0, "n_ranks": 8.0},
-    )
-    assert [t.label for t in explain(expression).terms] == [
-        "work, grows with size_mb",
-        "collective communication, grows with n_ranks and size_mb",
-        "collective communication, grows with n_ranks, shrinks with size_mb",
-    ]
-
-
-def test_a_term_in_words_puts_the_strongest_first_and_like_powers_together() -> None:
-    powers = {"n_layers": 0.667, "n_gpus": 0.14, "seq_len": 1.96, "batch": 1.0, "steps": 1.01}
-    assert term_in_words(PosynomialTerm(coefficient_s=1.0, powers=powers)) == (
-        "grows with the square of seq_len, in proportion to steps and batch, like "
-        "n_layers^0.667, and slightly with n_gpus"
-    )
 
 
 def test_shares_are_of_the_point_and_of_the_rows(explanation: PosynomialExplanation) -> None:
