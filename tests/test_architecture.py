@@ -82,12 +82,13 @@ def test_the_command_line_has_the_agreed_options() -> None:
         "executors": "",
         "import": f"--output --append --output-format {data} --group",
         "fit": f"--output --form --terms --solver --penalty --strength --power-strength --seeds "
-        f"--random-state --output-format {data} --group",
+        f"--random-state --output-format {data} --group --features --workload",
         "predict": "--at --output --samples --epochs --price --strict --output-format",
         "check": f"--max-error --output-format {data}",
         "explain": "--at --over --export --output-format",
         "phases": "--at --output-format",
-        "compare": f"--folds --holdout --output --random-state --output-format {data} --group",
+        "compare": f"--folds --holdout --output --random-state --output-format {data} --group "
+        f"--features --workload",
         "validate": "--output-format",
         "list": "--output-format",
     }

@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from paceline.cli._options import data_options, format_option, read_data, seed_option
+from paceline.cli._options import (
+    data_options,
+    feature_options,
+    format_option,
+    read_data,
+    say_notes,
+    seed_option,
+    settle_features,
+)
 from paceline.cli._output import check_writable, print_json, progress_bar
 from paceline.errors import InvalidInputError
 
@@ -22,6 +30,7 @@ from paceline.errors import InvalidInputError
 @click.option("-o", "--output", type=click.Path(), help="Write the table as .csv or .json.")
 @seed_option
 @data_options()
+@feature_options
 @format_option
 def command(
     data: str,
@@ -32,13 +41,15 @@ def command(
     **options: Any,
 ) -> None:
     """Fit every form and every black box to DATA on the same folds, one table."""
-    from paceline.estimators import compare
+    from paceline.estimators import add_features, compare
     from paceline.reports import show_comparison
 
     if output and not output.endswith((".csv", ".json")):
         raise InvalidInputError(f"-o must end in .csv or .json, but got {output!r}.")
     check_writable(output)
-    dataset = read_data(data, options)
+    given = read_data(data, options)
+    dataset = add_features(given, **settle_features(options))
+    say_notes(dataset.notes[len(given.notes) :])
     with progress_bar("Comparing") as progress:
         comparison = compare(
             dataset,

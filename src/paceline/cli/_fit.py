@@ -8,11 +8,13 @@ import click
 
 from paceline.cli._options import (
     data_options,
+    feature_options,
     format_option,
     is_given,
     read_data,
     say_notes,
     seed_option,
+    settle_features,
 )
 from paceline.cli._output import check_writable, print_json, progress_bar
 
@@ -22,6 +24,7 @@ from paceline.cli._output import check_writable, print_json, progress_bar
     "  paceline fit times.csv -o model.json\n"
     "  paceline fit times.csv --form posynomial --terms 3 -o model.json\n"
     "  paceline fit times.csv --intrinsic layers,width --extrinsic n_gpus,batch\n"
+    "  paceline fit runs.csv --features layers --workload lenet5\n"
     "  paceline fit runs.db --penalty l2 --strength 0.001 --seeds 1"
 )
 @click.argument("data", type=click.Path())
@@ -48,6 +51,7 @@ from paceline.cli._output import check_writable, print_json, progress_bar
 )
 @seed_option
 @data_options()
+@feature_options
 @format_option
 def command(data: str, output: str | None, output_format: str, **options: Any) -> None:
     """Fit a readable expression of the time to DATA, a .csv or a .db of ours."""
@@ -68,6 +72,7 @@ def command(data: str, output: str | None, output_format: str, **options: Any) -
             n_terms=options["terms"],
             n_seeds=options["seeds"],
             group=options["group"],
+            **settle_features(options),
             random_state=options["random_state"],
             progress=progress,
         )

@@ -62,6 +62,30 @@ def data_options(*, grouped: bool = True) -> Callable[[Command], Command]:
     return add
 
 
+def feature_options(function: Command) -> Command:
+    """Add the options that say which derived columns join the parameters."""
+    options = [
+        click.option(
+            "--features",
+            default="auto",
+            show_default=True,
+            metavar="none|layers",
+            help="FLOP and bytes of the workload's layers join; auto: in our own campaigns.",
+        ),
+        click.option("--workload", metavar="NAME", help="Whose layers [default: as DATA says]."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def settle_features(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords that `feature_options` stand for."""
+    if options["workload"] is not None and options["features"] == "none":
+        say_notes(("--workload does nothing with --features none.",))
+    return {name: options[name] for name in ("features", "workload")}
+
+
 def read_data(path: str, options: dict[str, Any], *, keep_constant: bool = False) -> Any:
     """Load DATA with the options that were given, and say on stderr what was guessed."""
     from paceline.dataset import load_dataset

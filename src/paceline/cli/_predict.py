@@ -65,7 +65,7 @@ def _predict_point(
     row, filled = fit.measured.complete(point)
     fit.predict(row)  # an impossible value is refused before anything is said
     predicted = _predict(fit, row, run, strict)
-    _say_filled(filled)
+    _say_filled(filled, "of a typical row" if fit.features is not None else "")
     table = row.join(predicted)
     if output:
         _write(table, output)
@@ -78,13 +78,13 @@ def _predict_point(
             click.echo(show_run(predicted.iloc[0]))
 
 
-def _say_filled(filled: dict[str, float | str]) -> None:
+def _say_filled(filled: dict[str, float | str], how: str) -> None:
     medians = [f"{n}={v:g}" for n, v in filled.items() if not isinstance(v, str)]
     levels = [f"{n}={v}" for n, v in filled.items() if isinstance(v, str)]
     if medians:
-        say_notes((f"not given, at their median: {', '.join(medians)}.",))
+        say_notes((f"not given, {how or 'at their median'}: {', '.join(medians)}.",))
     if levels:
-        say_notes((f"not given, at their commonest level: {', '.join(levels)}.",))
+        say_notes((f"not given, {how or 'at their commonest level'}: {', '.join(levels)}.",))
 
 
 def _predict_rows(

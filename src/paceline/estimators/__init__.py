@@ -7,6 +7,7 @@ from paceline.estimators._epoch_regression import EpochRegression, fit_epoch_reg
 from paceline.estimators._expression import GenericExpression, Term
 from paceline.estimators._extra_p import ExtraPRegressor
 from paceline.estimators._extra_p_terms import NormalForm
+from paceline.estimators._features import FEATURES, Features, add_features
 from paceline.estimators._fit import fit
 from paceline.estimators._folds import folds_of, holdout_of
 from paceline.estimators._forms import FORMS
@@ -74,6 +75,7 @@ from paceline.estimators._waiting import extrapolate_waiting
 
 __all__ = [
     "COMM_PHASES",
+    "FEATURES",
     "FORMS",
     "OWN_PHASES",
     "PHASES",
@@ -83,6 +85,7 @@ __all__ = [
     "CorrectedRegressor",
     "EpochRegression",
     "ExtraPRegressor",
+    "Features",
     "FitResult",
     "Front",
     "FrontMember",
@@ -110,6 +113,7 @@ __all__ = [
     "StepPhases",
     "Term",
     "WorkerSpeed",
+    "add_features",
     "aggregation_3_3",
     "compare",
     "default_members",

@@ -40,15 +40,23 @@ class Source:
     replaces
         From the same to the parameters that act through these columns, which a formula on the
         columns can do without.
+    of_batch
+        Columns that are proportional to the batch of a worker.
     """
 
     words: Mapping[str, str]
     derive: Callable[[pd.DataFrame, str], pd.DataFrame]
     replaces: Callable[[pd.DataFrame, str], tuple[str, ...]]
+    of_batch: tuple[str, ...] = ()
 
 
 SOURCES: Mapping[str, Source] = {
-    "layers": Source(words=LAYER_FEATURES, derive=layer_features, replaces=shaping_parameters),
+    "layers": Source(
+        words=LAYER_FEATURES,
+        derive=layer_features,
+        replaces=shaping_parameters,
+        of_batch=("forward_flop", "activation_bytes"),
+    ),
 }
 FEATURES = ("auto", "none", *SOURCES)
 
@@ -96,14 +104,25 @@ class Features:
         """Names of the derived columns."""
         return tuple(self.columns)
 
+    @property
+    def of_batch(self) -> tuple[str, ...]:
+        """Derived columns that are proportional to the batch of a worker."""
+        return tuple(n for n in SOURCES[self.source].of_batch if n in self.columns)
+
     def describe(self, name: str) -> str:
         """Return what a derived column is, with its unit."""
         return SOURCES[self.source].words[name]
 
     def derive(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the derived columns of rows that have the parameters."""
-        fixed = {name: value for name, value in self.fixed.items() if name not in rows}
-        trials = rows.assign(**fixed)
+        # a label that shapes no layer may have any level, also one that was never measured
+        labels = [
+            name
+            for name in rows.columns
+            if name not in (*self.replaces, "workload")
+            and not pd.api.types.is_numeric_dtype(rows[name])
+        ]
+        trials = rows.drop(columns=labels).assign(**self.fixed)
         derived = SOURCES[self.source].derive(trials, self.workload)
         return derived[list(self.columns)]
 
@@ -207,15 +226,15 @@ def _named_workload(dataset: Dataset) -> str:
     if names is None:
         raise InvalidInputError(
             "Columns of the layers need to know the workload, but no column `workload` says it. "
-            f"Name it with --workload: {', '.join(list_workloads())}."
+            "Name it with --workload (`paceline list workloads`), or take --features none."
         )
     distinct = sorted(set(map(str, names)))
     for name in distinct:
         if name not in list_workloads():
             raise InvalidInputError(
-                f"Layers are known of {', '.join(list_workloads())}, but the workload is "
-                f"{name!r}, your own. Take --features none, or --workload with one that has the "
-                f"same layers."
+                f"Layers are known of our own workloads, but {name!r} is not one of them. Take "
+                f"--features none, or name one with the same layers and parameters with "
+                f"--workload (`paceline list workloads`)."
             )
     if len(distinct) > 1 and "workload" not in dataset.X:
         raise InvalidInputError(

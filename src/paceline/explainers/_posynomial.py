@@ -11,6 +11,7 @@ import pandas as pd
 from paceline.dataset import TimeBasis, counts_all_devices
 from paceline.errors import UnknownNameError
 from paceline.estimators import FitResult, PosynomialExpression
+from paceline.explainers._point import Point, in_parameters
 from paceline.explainers._posynomial_explanation import (
     CorrectionReading,
     DeviceReading,
@@ -21,7 +22,6 @@ from paceline.explainers._posynomial_explanation import (
 from paceline.explainers._posynomial_formula import level_columns, write_posynomial
 from paceline.explainers._posynomial_names import name_terms, term_in_words
 from paceline.explainers._posynomial_regimes import (
-    Ranges,
     double,
     map_dominance,
     regime_changes,
@@ -45,35 +45,35 @@ def explain_posynomial(
     fit = subject if isinstance(subject, FitResult) else None
     expression = subject.estimator.expression_ if isinstance(subject, FitResult) else subject
     basis = basis or (fit.basis if fit else TimeBasis())
-    ranges = dict(fit.measured.ranges) if fit else {}
-    row = fit.measured.complete(at or {})[0] if fit else _bare_point(expression, at or {})
+    point = Point.of(fit, at or {}) if fit else _bare_point(expression, at or {})
+    columns = point.columns
     front = getattr(fit.estimator, "front_", None) if fit else None
     return PosynomialExplanation(
         formula=write_posynomial(expression),
         basis=str(basis),
         facts=_facts(fit, expression),
-        terms=_read_terms(expression, basis, fit, row),
-        point={str(name): _plain(row[name].iloc[0]) for name in row},
-        point_s=float(expression.evaluate(row)[0]),
-        doublings=double(expression, row, ranges),
-        devices=_read_devices(expression, basis, row, ranges),
-        levels=_read_levels(expression, row),
-        regimes=regime_changes(expression, row, ranges),
-        dominance=map_dominance(expression, row, ranges, over),
+        terms=_read_terms(expression, basis, fit, point),
+        point={str(name): _plain(columns[name].iloc[0]) for name in columns},
+        point_s=float(expression.evaluate(columns)[0]),
+        doublings=double(expression, point),
+        devices=_read_devices(expression, basis, point),
+        levels=_read_levels(expression, fit, point),
+        regimes=regime_changes(expression, point),
+        dominance=map_dominance(expression, point, over),
         front=None if front is None else front.to_dict(),
         correction=_read_correction(fit),
-        warnings=_warnings(fit, row),
+        warnings=_warnings(fit, point.row),
     )
 
 
-def _bare_point(expression: PosynomialExpression, at: Mapping[str, Any]) -> pd.DataFrame:
+def _bare_point(expression: PosynomialExpression, at: Mapping[str, Any]) -> Point:
     """Return the point, with mean values and average levels where none is given."""
     for name in at:
         if name not in expression.names:
             raise UnknownNameError("parameter", name, expression.names)
     numbers = {n: float(at.get(n, x)) for n, x in expression.stand_ins.items()}
     levels = {n: str(at.get(n, _AVERAGE)) for n in expression.factors}
-    return pd.DataFrame([{**numbers, **levels}])
+    return Point(row=pd.DataFrame([{**numbers, **levels}]), ranges={})
 
 
 def _plain(value: Any) -> float | str:
@@ -81,10 +81,10 @@ def _plain(value: Any) -> float | str:
 
 
 def _read_terms(
-    expression: PosynomialExpression, basis: TimeBasis, fit: FitResult | None, row: pd.DataFrame
+    expression: PosynomialExpression, basis: TimeBasis, fit: FitResult | None, point: Point
 ) -> tuple[PosynomialTermReading, ...]:
-    parts = expression.components(row).iloc[0]
-    labels = name_terms(expression, basis, fit.measured.ranges if fit else {})
+    parts = expression.components(point.columns).iloc[0]
+    labels = name_terms(in_parameters(expression, point.features), basis, point.ranges)
     return tuple(
         PosynomialTermReading(
             name=str(name),
@@ -98,18 +98,17 @@ def _read_terms(
 
 
 def _read_devices(
-    expression: PosynomialExpression, basis: TimeBasis, row: pd.DataFrame, ranges: Ranges
+    expression: PosynomialExpression, basis: TimeBasis, point: Point
 ) -> tuple[DeviceReading, ...]:
     readings = []
     for name in expression.stand_ins:
         if not counts_all_devices(name):
             continue
-        value = max(float(row[name].iloc[0]), 1.0)
-        low, high = ranges.get(name, (value, 2 * value))
+        value = max(float(point.row[name].iloc[0]), 1.0)
+        low, high = point.ranges.get(name, (value, 2 * value))
         if not high > low > 0:
             continue
-        ends = pd.concat([row.assign(**{name: low}), row.assign(**{name: high})])
-        first, last = np.log(expression.evaluate(ends))
+        first, last = np.log(expression.evaluate(point.vary({name: [low, high]})))
         power = float((last - first) / np.log(high / low))
         ideal = basis.ideal_device_power
         verdict = None if ideal is None else scaling_verdict(power, ideal)
@@ -120,11 +119,16 @@ def _read_devices(
 
 
 def _read_levels(
-    expression: PosynomialExpression, row: pd.DataFrame
+    expression: PosynomialExpression, fit: FitResult | None, point: Point
 ) -> tuple[LevelFactorsReading, ...]:
     readings = []
-    for name, group in level_columns(expression).items():
-        rows = pd.concat([row.assign(**{name: level}) for level in group])
+    known = fit.measured.levels if fit else {}
+    groups = {name: list(group) for name, group in level_columns(expression).items()}
+    groups |= {name: list(known[name]) for name in point.replaced if name in known}
+    for name, group in groups.items():
+        rows = point.try_vary(name, group)
+        if rows is None:
+            continue
         logs = np.log(expression.evaluate(rows))
         factors = np.exp(logs - logs.mean())
         ranked = tuple(
@@ -153,7 +157,7 @@ def _facts(fit: FitResult | None, expression: PosynomialExpression) -> tuple[str
     size = f"{n_terms} term{'s' if n_terms > 1 else ''}, {n_constants} independent constants"
     if fit is None:
         return (size,)
-    facts = [f"{fit.form} form, {fit.n_rows} rows, {size}"]
+    facts = [f"{fit.form} form, {fit.n_rows} rows, {size}", *_derived(fit)]
     if fit.scores is not None:
         facts.append(
             f"held-out error: mean {format_percent(fit.scores.mape)}, "
@@ -166,6 +170,17 @@ def _facts(fit: FitResult | None, expression: PosynomialExpression) -> tuple[str
             f"{format_percent(fit.noise_floor)}, which no model can foresee"
         )
     return tuple(facts)
+
+
+def _derived(fit: FitResult) -> list[str]:
+    """Say what the derived columns are, and how large they were."""
+    if fit.features is None:
+        return []
+    ends = {n: [format_number(end, 3) for end in pair] for n, pair in fit.features.columns.items()}
+    return [
+        f"{name}: {fit.features.describe(name)}, {low} to {high}, from {fit.features}"
+        for name, (low, high) in ends.items()
+    ]
 
 
 def _read_correction(fit: FitResult | None) -> CorrectionReading | None:

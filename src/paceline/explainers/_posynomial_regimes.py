@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from paceline.errors import InvalidInputError, UnknownNameError
 from paceline.estimators import PosynomialExpression
+from paceline.explainers._point import Point, Ranges, in_parameters
 from paceline.explainers._posynomial_explanation import (
     DominanceMap,
     DoublingReading,
     RegimeChange,
 )
-
-Ranges = Mapping[str, tuple[float, float]]
 
 _STEP = 1e-4  # of the logarithm, for a derivative
 _NO_EFFECT = 0.01  # an elasticity that nobody notices
@@ -25,48 +22,52 @@ _N_ACROSS, _N_DOWN = 9, 6
 _NOTHING = 1e-200  # a term this small is not there
 
 
-def double(
-    expression: PosynomialExpression, row: pd.DataFrame, ranges: Ranges
-) -> tuple[DoublingReading, ...]:
+def double(expression: PosynomialExpression, point: Point) -> tuple[DoublingReading, ...]:
     """Return what doubling each numeric parameter does at the point, widest effect first."""
-    readings = []
-    for name in expression.stand_ins:
-        value = float(row[name].iloc[0])
-        if value <= 0:
-            continue  # twice nothing is nothing
-        here, near, far = (
-            np.exp(expression.log_terms(row.assign(**{name: x})))[0]
-            for x in (value, value * np.exp(_STEP), 2 * value)
-        )
-        elasticity = float(np.log(near.sum() / here.sum()) / _STEP)
-        factor = float(far.sum() / here.sum())
-        if abs(elasticity) < _NO_EFFECT and abs(factor - 1) < _NO_EFFECT:
-            continue
-        readings.append(
-            DoublingReading(
-                name=name,
-                value=value,
-                elasticity=elasticity,
-                factor=factor,
-                term_factors=tuple(_ratio(a, b) for a, b in zip(here, far, strict=True)),
-                extrapolates=name in ranges and 2 * value > ranges[name][1],
-            )
-        )
-    return tuple(sorted(readings, key=lambda r: -abs(np.log(r.factor))))
+    numbers = [n for n in point.replaced if n in point.ranges]
+    readings = [_double(expression, point, n) for n in (*expression.stand_ins, *numbers)]
+    found = [r for r in readings if r is not None]
+    return tuple(sorted(found, key=lambda r: -abs(np.log(r.factor))))
+
+
+def _double(expression: PosynomialExpression, point: Point, name: str) -> DoublingReading | None:
+    value = float(point.columns[name].iloc[0])
+    rows = point.try_vary(name, [value, 2 * value])
+    if value <= 0 or rows is None:
+        return None  # twice nothing is nothing, and not everything can be built
+    here, far = np.exp(expression.log_terms(rows))
+    factor = float(far.sum() / here.sum())
+    near = point.try_vary(name, [value * np.exp(_STEP)])
+    if near is None:  # of what is counted there is no small change
+        elasticity = float(np.log2(factor))
+    else:
+        close = np.exp(expression.log_terms(near))[0]
+        elasticity = float(np.log(close.sum() / here.sum()) / _STEP)
+    if abs(elasticity) < _NO_EFFECT and abs(factor - 1) < _NO_EFFECT:
+        return None
+    return DoublingReading(
+        name=name,
+        value=value,
+        elasticity=elasticity,
+        factor=factor,
+        term_factors=tuple(_ratio(a, b) for a, b in zip(here, far, strict=True)),
+        extrapolates=name in point.ranges and 2 * value > point.ranges[name][1],
+    )
 
 
 def _ratio(before: float, after: float) -> float | None:
     return float(after / before) if before > _NOTHING else None
 
 
-def regime_changes(
-    expression: PosynomialExpression, row: pd.DataFrame, ranges: Ranges
-) -> tuple[RegimeChange, ...]:
+def regime_changes(expression: PosynomialExpression, point: Point) -> tuple[RegimeChange, ...]:
     """Return where the largest term becomes another one along each parameter."""
     changes = []
-    for name in ranges:
-        grid = _log_grid(_positive(expression, ranges, name), _N_SCAN)
-        logs = expression.log_terms(_spread(row, {name: grid}))
+    for name in point.ranges:
+        grid = _log_grid(_positive(expression, point.ranges, name), _N_SCAN)
+        rows = point.try_vary(name, grid)
+        if rows is None:
+            continue  # between counts nothing can be built
+        logs = expression.log_terms(rows)
         largest = logs.argmax(axis=1)
         for i in np.flatnonzero(largest[1:] != largest[:-1]):
             old, new = int(largest[i]), int(largest[i + 1])
@@ -83,20 +84,19 @@ def regime_changes(
 
 
 def map_dominance(
-    expression: PosynomialExpression,
-    row: pd.DataFrame,
-    ranges: Ranges,
-    over: tuple[str, str] | None,
+    expression: PosynomialExpression, point: Point, over: tuple[str, str] | None
 ) -> DominanceMap | None:
     """Return the largest term over two parameters; None when there is nothing to map."""
-    names = _check_over(over, ranges) if over else _widest(expression, ranges)
+    ranges = point.ranges
+    names = _check_over(over, ranges) if over else _widest(expression, point)
     if len(names) < 2 or len(expression.terms) < 2:
         return None
     x_name, y_name = names
     x = _readable(_log_grid(_positive(expression, ranges, x_name), _N_ACROSS))
     y = _readable(_log_grid(_positive(expression, ranges, y_name), _N_DOWN))
     across, down = (a.ravel() for a in np.meshgrid(x, y))
-    largest = expression.log_terms(_spread(row, {x_name: across, y_name: down})).argmax(axis=1)
+    rows = point.vary({x_name: across, y_name: down})
+    largest = expression.log_terms(rows).argmax(axis=1)
     places = largest.reshape(len(y), len(x)) + 1
     return DominanceMap(
         x_name=x_name,
@@ -118,23 +118,25 @@ def _check_over(over: tuple[str, str], ranges: Ranges) -> tuple[str, ...]:
     return tuple(over)
 
 
-def _widest(expression: PosynomialExpression, ranges: Ranges) -> tuple[str, ...]:
-    """Return the two parameters that shift the balance between terms most."""
-    shifts = {}
+def _widest(expression: PosynomialExpression, point: Point) -> tuple[str, ...]:
+    """Return the two that shift the balance between terms most, parameters before the derived."""
+    ranges, shifts = point.ranges, {}
+    expression = in_parameters(expression, point.features)
     for name in ranges:
         powers = [term.powers.get(name, 0.0) for term in expression.terms]
         collective = {term.collective == name for term in expression.terms}
         low, high = _positive(expression, ranges, name)
         spread = max(powers) - min(powers) + (0.5 if len(collective) > 1 else 0.0)
         shifts[name] = spread * float(np.log(high / low))
-    ranked = sorted((n for n in shifts if shifts[n] > 0), key=lambda n: -shifts[n])
+    moving = [name for name in shifts if shifts[name] > 0]
+    ranked = sorted(moving, key=lambda n: (n not in point.row, -shifts[n]))
     return tuple(ranked[:2])
 
 
 def _positive(expression: PosynomialExpression, ranges: Ranges, name: str) -> tuple[float, float]:
     """Return the measured range without 0, which has no logarithm."""
     low, high = ranges[name]
-    stand_in = expression.stand_ins[name]
+    stand_in = expression.stand_ins.get(name, high)
     low = low if low > 0 else min(stand_in, high) / 2
     return (low, high) if high > low > 0 else (stand_in, stand_in)
 
@@ -151,9 +153,3 @@ def _readable(values: Any) -> Any:
     if all(float(values[i]).is_integer() for i in (0, -1)) and values[-1] >= len(values):
         rounded = [float(round(value)) for value in rounded]
     return np.unique(np.clip(rounded, values[0], values[-1]))
-
-
-def _spread(row: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the point once per value, with these columns in place of its own."""
-    n = len(next(iter(columns.values())))
-    return row.iloc[[0] * n].reset_index(drop=True).assign(**columns)
