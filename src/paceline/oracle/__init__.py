@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from paceline.oracle._overlap import assign_buckets, communication_time, exposed_communication
+from paceline.oracle._paleo import (
+    paleo_exchange_time,
+    paleo_hybrid_time,
+    paleo_layer_times,
+    paleo_step_time,
+)
+from paceline.oracle._paradl import paradl_epoch
+from paceline.oracle._paradl_nouns import ParadlCosts, ParadlLayers, ParadlRun
+from paceline.oracle._paradl_tables import paradl_layers
 from paceline.oracle._predict import predict, predict_frame
 from paceline.oracle._result import BOTTLENECKS, SweepResult
 from paceline.oracle._schedules import PipelineRun, simulate
@@ -17,6 +26,9 @@ from paceline.oracle._sweep import sweep
 
 __all__ = [
     "BOTTLENECKS",
+    "ParadlCosts",
+    "ParadlLayers",
+    "ParadlRun",
     "Pass",
     "PipelineRun",
     "SweepResult",
@@ -24,6 +36,12 @@ __all__ = [
     "check_order",
     "communication_time",
     "exposed_communication",
+    "paleo_exchange_time",
+    "paleo_hybrid_time",
+    "paleo_layer_times",
+    "paleo_step_time",
+    "paradl_epoch",
+    "paradl_layers",
     "pipeline_time",
     "predict",
     "predict_frame",
