@@ -1,6 +1,7 @@
 """Accuracy on a folder of measurements: every form and every black box on the same folds.
 
     python benchmarks/accuracy.py DIR [--foldings 5] [--only NAME] [--members a,b] [-o FILE.json]
+                                      [--add]
     python benchmarks/accuracy.py DIR --coverage 10 [-o FILE.json]
 
 Every ``NAME.csv`` has a ``NAME.toml`` beside it: `time`, `intrinsic`, `extrinsic`, `categorical`,
@@ -132,12 +133,30 @@ def summarise(found: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, o
         name: {key: float(np.mean([r[key] for r in runs])) for key in runs[0]}
         for name, runs in found.items()
     }
-    others = [name for name in OTHERS if name in means]
-    best = min(others, key=lambda name: means[name]["mean"], default=None)
     for name, figures in means.items():
-        figures["ratio"] = figures["mean"] / means[best]["mean"] if best else None
         figures["foldings"] = found[name]
-    return means
+    return rate(means)
+
+
+def rate(means: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
+    """Return the members with the ratio of each to the best other."""
+    best = min((means[name]["mean"] for name in OTHERS if name in means), default=None)
+    return {
+        name: {**figures, "ratio": figures["mean"] / best if best else None}
+        for name, figures in means.items()
+    }
+
+
+def add(results: dict, path: Path) -> dict:
+    """Return the results with those of a file for the sets and members that they lack."""
+    old = json.loads(path.read_text())["figures"]["sets"] if path.exists() else {}
+    merged = dict(old)
+    for name, found in results.items():
+        before = old.get(name, {})
+        kinds = {k: {**before.get(k, {}), **found.get(k, {})} for k in ("folds", "scale-out")}
+        rated = {kind: rate(means) for kind, means in kinds.items() if means}
+        merged[name] = {"rows": found["rows"], "floor": found["floor"], **rated}
+    return dict(sorted(merged.items()))
 
 
 def coverage_of(
@@ -180,6 +199,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="The generic form and Extra-P too.")
     parser.add_argument("--coverage", type=int, metavar="N", help="Only `auto`, N foldings.")
     parser.add_argument("-o", "--output", type=Path, help="Write the figures as JSON.")
+    parser.add_argument("--add", action="store_true", help="Keep what else is in that file.")
     options = parser.parse_args()
     options.members = members_of(options, parser)
     return options
@@ -220,6 +240,8 @@ def main() -> None:
 def write(results: dict, options: argparse.Namespace) -> None:
     if not options.output:
         return
+    if options.add and not options.coverage:
+        results = add(results, options.output)
     part = "coverage" if options.coverage else "accuracy"
     figures = {"n_foldings": options.coverage or options.foldings, "sets": results}
     if not options.coverage:

@@ -14,18 +14,25 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 RECORDED = sorted((BENCHMARKS / "recorded").glob("*.json"))
 
 
+def load(name: str) -> Iterator[ModuleType]:
+    sys.path.insert(0, str(BENCHMARKS))
+    yield importlib.import_module(name)
+    sys.path.remove(str(BENCHMARKS))
+
+
 @pytest.fixture(scope="module")
 def tables() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield importlib.import_module("accuracy_table")
-    sys.path.remove(str(BENCHMARKS))
+    yield from load("accuracy_table")
 
 
 @pytest.fixture(scope="module")
 def planted() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield importlib.import_module("planted")
-    sys.path.remove(str(BENCHMARKS))
+    yield from load("planted")
+
+
+@pytest.fixture(scope="module")
+def accuracy() -> Iterator[ModuleType]:
+    yield from load("accuracy")
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda p: p.stem)
@@ -62,3 +69,14 @@ def test_constants_fitted_to_rows_without_noise_are_the_planted_ones(planted: Mo
     truth = planted.plant(rng, n_terms=2)
     frame = planted.draw(truth, rng, 100, planted.Setting(noise=0.0))
     assert np.allclose(planted.refit(truth, frame).powers, truth.powers)
+
+
+def test_members_added_to_a_file_are_rated_against_the_best_other(
+    tmp_path: Path, accuracy: ModuleType
+) -> None:
+    first = {"set": {"rows": 9, "floor": None, "folds": {"forest": {"mean": 0.2}}}}
+    second = {"set": {"rows": 9, "floor": None, "folds": {"auto": {"mean": 0.1}}}}
+    path = tmp_path / "figures.json"
+    path.write_text(json.dumps({"figures": {"sets": accuracy.add(first, path)}}))
+    folds = accuracy.add(second, path)["set"]["folds"]
+    assert folds["auto"]["ratio"] == 0.5 and folds["forest"]["ratio"] == 1.0
