@@ -46,6 +46,12 @@ def _studies() -> dict[str, str]:
     return {name: load_study(name).source for name in list_studies()}
 
 
+def _strategies() -> dict[str, str]:
+    from paceline.oracle import list_strategies
+
+    return list_strategies()
+
+
 _LISTS: dict[str, Callable[[], dict[str, str]]] = {
     "forms": _forms,
     "spaces": _spaces,
@@ -53,6 +59,7 @@ _LISTS: dict[str, Callable[[], dict[str, str]]] = {
     "clusters": _clusters,
     "executors": _executors,
     "studies": _studies,
+    "strategies": _strategies,
 }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from paceline.oracle._enumerate import enumerate_strategies, list_strategies
+from paceline.oracle._epochs import known_samples
+from paceline.oracle._knee import Knee, knee, knees
 from paceline.oracle._overlap import assign_buckets, communication_time, exposed_communication
 from paceline.oracle._paleo import (
     paleo_exchange_time,
@@ -22,20 +25,28 @@ from paceline.oracle._schedules_forms import (
 )
 from paceline.oracle._schedules_order import Pass, check_order, schedule_order
 from paceline.oracle._schedules_unequal import unequal_pass_time
+from paceline.oracle._survey import Survey, survey
 from paceline.oracle._sweep import sweep
 
 __all__ = [
     "BOTTLENECKS",
+    "Knee",
     "ParadlCosts",
     "ParadlLayers",
     "ParadlRun",
     "Pass",
     "PipelineRun",
+    "Survey",
     "SweepResult",
     "assign_buckets",
     "check_order",
     "communication_time",
+    "enumerate_strategies",
     "exposed_communication",
+    "knee",
+    "knees",
+    "known_samples",
+    "list_strategies",
     "paleo_exchange_time",
     "paleo_hybrid_time",
     "paleo_layer_times",
@@ -48,6 +59,7 @@ __all__ = [
     "schedule_order",
     "simulate",
     "steady_step_time",
+    "survey",
     "sweep",
     "torchgpipe_transfer_time",
     "unequal_pass_time",

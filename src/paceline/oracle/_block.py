@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +36,8 @@ class Block:
         Strategies of the rows.
     n_parts
         Pieces: stages times virtual stages.
+    inside
+        Whether the stages of a pipeline are neighbours, instead of its replicas.
     """
 
     columns: Columns
@@ -45,9 +47,19 @@ class Block:
     key: Integers
     table: StrategyTable
     n_parts: int
+    inside: bool = False
 
     def __len__(self) -> int:
         return len(self.key)
+
+    def placed_inside(self) -> tuple[Integers, Block] | None:
+        """Return the rows whose stages may as well be neighbours, and the block that they make."""
+        table = self.table
+        alone = (table["spatial"] == 1) & (table["context"] == 1) & (table["expert"] == 1)
+        rows = np.flatnonzero(alone & (table["pipeline"] > 1) & (table["data"] > 1))
+        if not len(rows):
+            return None
+        return rows, replace(self, key=self.key[rows], table=table.take(rows), inside=True)
 
     @cached_property
     def keys(self) -> Keys:
@@ -114,7 +126,7 @@ class Block:
     @cached_property
     def strides(self) -> dict[str, Integers]:
         """Distance of the members of each degree's groups, by row."""
-        return strides({name: self.table[name] for name in DEGREES})
+        return strides({name: self.table[name] for name in DEGREES}, inside=self.inside)
 
     @cached_property
     def replicas(self) -> Integers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,7 +37,15 @@ MEMORY = (
     "buffers_bytes",
 )
 TRAFFIC = ("exchange_payload_bytes", "layerwise_payload_bytes", "transfer_payload_bytes")
-FIGURES = (*SECONDS, "step_s", "gradient_total_s", *TRAFFIC, *MEMORY, "efficiency")
+FIGURES = (
+    *SECONDS,
+    "step_s",
+    "gradient_total_s",
+    *TRAFFIC,
+    *MEMORY,
+    "efficiency",
+    "stage_stride",  # devices from one stage of a pipeline to the next
+)
 
 # what limits a row, in the order of the codes
 BOTTLENECKS = (*dict.fromkeys(SECONDS.values()), "memory", "limit on degree")
@@ -112,6 +120,16 @@ class SweepResult:
         code = np.where(self.is_possible, np.nan_to_num(totals).argmax(axis=0), -1)
         code = np.where(self.is_possible & ~self.fits, len(words), code)
         return np.where(code < 0, len(words) + 1, code)
+
+    def take(self, rows: NDArray[np.int64]) -> SweepResult:
+        """Return some rows."""
+        return replace(
+            self,
+            table=self.table.take(rows),
+            global_batch=self.global_batch[rows],
+            figures={name: values[rows] for name, values in self.figures.items()},
+            rules=tuple(replace(rule, broken=rule.broken[rows]) for rule in self.rules),
+        )
 
     def why(self, row: int) -> str:
         """Return why a row is impossible, or what it lacks in memory; empty when it is fine."""

@@ -49,8 +49,17 @@ def _mark_tensor(layers: Sequence[GraphLayer], found: list[set[str]]) -> None:
             found[i].add("vocabulary_in")
         elif layer.kind == "linear":
             width = _mark_linear(layers, i, width, found[i])
-        elif width and layer.output_shape and layer.output_shape[-1] == width:
+        elif _is_inside(layer, width) or _follows_words(layer, found[i - 1]):
             found[i].add("inside")
+
+
+def _is_inside(layer: GraphLayer, width: int) -> bool:
+    return bool(width and layer.output_shape and layer.output_shape[-1] == width)
+
+
+def _follows_words(layer: GraphLayer, before: set[str]) -> bool:
+    """Return whether a loss is of words that are dealt out."""
+    return layer.kind == "loss" and "vocabulary_out" in before
 
 
 def _mark_linear(layers: Sequence[GraphLayer], i: int, width: int, roles: set[str]) -> int:

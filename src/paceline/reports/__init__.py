@@ -2,6 +2,7 @@
 
 from paceline.reports._comparison import show_comparison
 from paceline.reports._explanation import show_explanation
+from paceline.reports._oracle import short_label, show_knees, show_survey
 from paceline.reports._phase_tables import show_phase_explanation
 from paceline.reports._phases import (
     show_aggregation,
@@ -18,10 +19,12 @@ from paceline.reports._table import definitions, table
 
 __all__ = [
     "definitions",
+    "short_label",
     "show_aggregation",
     "show_comparison",
     "show_explanation",
     "show_imbalance",
+    "show_knees",
     "show_lif",
     "show_phase_explanation",
     "show_phases",
@@ -30,6 +33,7 @@ __all__ = [
     "show_run",
     "show_shares",
     "show_speedup",
+    "show_survey",
     "show_waiting",
     "table",
 ]

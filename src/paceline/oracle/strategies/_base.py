@@ -21,8 +21,19 @@ GRADIENTS, LAYERWISE, HALO, TRANSFERS = (
     "pipeline transfers",
 )
 
-# from the inside out: members of the first are neighbours
+# from the inside out: members of the first are neighbours; stages lie outside the replicas
 PLACING = ("filter", "channel", "tensor", "spatial", "context", "expert", "data", "pipeline")
+# or within each of them, where nothing but data and what divides weights is used besides
+PLACING_INSIDE = (
+    "filter",
+    "channel",
+    "tensor",
+    "pipeline",
+    "spatial",
+    "context",
+    "expert",
+    "data",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +173,21 @@ def smallest(
     )
 
 
-def strides(degrees: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
-    """Return how far apart the members of each degree's groups are, in devices."""
+def strides(
+    degrees: Mapping[str, NDArray[np.int64]], *, inside: bool = False
+) -> dict[str, NDArray[np.int64]]:
+    """Return how far apart the members of each degree's groups are, in devices.
+
+    Parameters
+    ----------
+    degrees
+        By name.
+    inside
+        Whether the stages of a pipeline are neighbours, instead of its replicas.
+    """
     found: dict[str, NDArray[np.int64]] = {}
     step = np.ones_like(degrees[PLACING[0]])
-    for name in PLACING:
+    for name in PLACING_INSIDE if inside else PLACING:
         found[name] = step
         step = step * degrees[name]
     return found

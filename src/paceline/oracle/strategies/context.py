@@ -60,9 +60,14 @@ class ContextDivision(Division):
 
 
 def _key_value_bytes(layer: GraphLayer) -> float:
-    """Return the bytes of keys and values of one sample: its map gives queries besides."""
+    """Return the bytes of keys and values of one sample.
+
+    The maps of queries and outputs are width x width, those of keys and values what is left of
+    the parameters: fewer where several heads share them.
+    """
     if layer.kind != "attention" or "sequence" not in layer.splits:
         return 0.0
-    if not layer.weight_shape or layer.n_filters <= layer.n_channels:
+    if not layer.n_parameters:
         return 2.0 * layer.output_bytes
-    return layer.input_bytes * (layer.n_filters - layer.n_channels) / layer.n_channels
+    maps = layer.n_parameters / max(layer.n_channels, 1) ** 2
+    return layer.input_bytes * min(max(maps - 2.0, 0.0), 2.0)

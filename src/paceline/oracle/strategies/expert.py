@@ -19,6 +19,7 @@ from paceline.oracle.strategies._base import (
     Shares,
     smallest,
 )
+from paceline.workloads import GraphLayer
 
 
 class ExpertDivision(Division):
@@ -40,7 +41,7 @@ class ExpertDivision(Division):
 
     def messages(self, columns: Columns, degree: NDArray[np.int64]) -> tuple[Message, ...]:
         """Two all-to-alls forward and two backward of what one device holds."""
-        tokens = np.where(columns.splits("expert"), columns["input_bytes"], 0.0)
+        tokens = np.array([x.input_bytes * _experts_per_token(x) for x in columns.layers])
         return (
             Message(
                 cause=LAYERWISE,
@@ -52,3 +53,11 @@ class ExpertDivision(Division):
                 backward=2,
             ),
         )
+
+
+def _experts_per_token(layer: GraphLayer) -> float:
+    """Return how many experts see a token: its FLOP by those of one expert."""
+    if "expert" not in layer.splits or not layer.n_parameters:
+        return 0.0
+    one = 2.0 * layer.n_parameters / layer.n_experts * layer.input_shape[0]
+    return max(1.0, float(round(layer.forward_flop / one)))

@@ -50,18 +50,26 @@ def gpipe_time(forward: Array, backward: Array, sent: Array, n: Array) -> Array:
 def one_forward_one_backward_time(forward: Array, backward: Array, sent: Array, n: Array) -> Array:
     """Return the step of 1F1B; parameters as `gpipe_time`.
 
-    The first micro-batch goes there and back; the others follow every cycle, which is the longest
-    of a stage's work, a transfer, and, once stage k holds its S - k micro-batches, an
-    (S - k)-th of the way from there to the end and back.
+    The longest of four kinds of paths through a stage k, each of which a step has to wait for,
+    so that this is a lower bound: all passes of k, after the first micro-batch has come and
+    before the last has gone back; one micro-batch to the end and back, then all backward passes
+    of k and the forward passes that had to wait for them; rounds from k to the end and back, as
+    many as k may not hold at once; and one link's transfers.
     """
-    both = forward + backward
-    n_stages = both.shape[1]
-    hops = np.pad(2 * sent, ((0, 0), (0, 1)))
-    way = np.cumsum((both + hops)[:, ::-1], axis=1)[:, ::-1]
-    loop = (way / np.arange(n_stages, 0, -1)).max(axis=1)
-    cycle = np.maximum(both.max(axis=1), sent.max(axis=1, initial=0.0))
-    held = np.maximum(n - n_stages, 0)  # how often a stage has to wait for one to come back
-    return np.asarray(way[:, 0] + (n - 1) * cycle + held * np.maximum(loop - cycle, 0.0))
+    hop = np.pad(sent, ((0, 0), (0, 1)))  # behind every stage; none behind the last
+    both, n = forward + backward, n[:, None]
+    way = both + 2 * hop
+    before = np.cumsum(way, axis=1) - way
+    whole = way.sum(axis=1, keepdims=True)
+    held = np.minimum(n, both.shape[1] - np.arange(both.shape[1]))
+    rounds, rest = np.divmod(n - 1, held)
+    paths = (
+        before + n * both,
+        whole + (n - 1) * backward + (n - held) * forward,
+        before + (rounds + 1) * (whole - before) + rest * np.maximum(forward, backward),
+        whole + (n - 1) * hop,
+    )
+    return np.asarray(np.maximum.reduce(paths).max(axis=1))
 
 
 def interleaved_time(forward: Array, backward: Array, sent: Array, n: Array, v: int) -> Array:

@@ -31,14 +31,18 @@ class TensorDivision(Division):
     summary = "heads and widths of pairs of linear maps are dealt out (Megatron-like)"
 
     def limit(self, columns: Columns) -> Limit:
-        """Heads must be dealt out evenly; without heads, the narrowest pair limits."""
-        if not columns.has_role(*_PAIRS).any():
-            layer = next((x for x in columns.layers if x.weight_shape), columns.layers[0])
+        """Heads must be dealt out evenly; without heads, the narrowest pair limits.
+
+        Networks with convolutions are refused: these would run on every device.
+        """
+        others = [x for x in columns.layers if x.kind == "conv"]
+        if others or not columns.has_role(*_PAIRS).any():
+            layer = max(others or columns.layers, key=lambda x: x.forward_flop)
             return Limit(
                 largest=1,
                 layer=layer.name,
-                reason=f"({layer.kind}) is no attention and no pair of linear maps; "
-                "filter and channel divide convolutions",
+                reason=f"({layer.kind}) is neither attention nor one of a pair of linear maps; "
+                "take filter or channel",
             )
         heads = columns.has_role("heads")
         if heads.any():

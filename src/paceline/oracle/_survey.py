@@ -1,0 +1,218 @@
+"""The best of every strategy on every number of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from paceline.clusters import Cluster
+from paceline.errors import InfeasibleError, InvalidInputError
+from paceline.oracle._columns import columns_of
+from paceline.oracle._enumerate import ALL, PARTS, named_strategies
+from paceline.oracle._limits import limits_of
+from paceline.oracle._result import SweepResult
+from paceline.oracle._sweep import sweep
+from paceline.scenario import Strategy, StrategyTable
+from paceline.workloads import LayerGraph
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """One row per strategy's name and number of devices: the best that fits, or comes nearest.
+
+    Parameters
+    ----------
+    names
+        Of the strategies, by row.
+    n_devices
+        Asked for, by row.
+    result
+        What the sweep found of them.
+    n_scenarios
+        How many were looked at.
+    """
+
+    names: tuple[str, ...]
+    n_devices: Integers
+    result: SweepResult
+    n_scenarios: int
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def best(self) -> dict[int, int]:
+        """Row of the fastest strategy that fits, by number of devices."""
+        found: dict[int, int] = {}
+        for n in np.unique(self.n_devices):
+            rows = np.flatnonzero((self.n_devices == n) & self.result.fits)
+            if len(rows):
+                rates = self.result.global_batch[rows] / self.result.step_s[rows]
+                found[int(n)] = int(rows[np.argmax(rates)])
+        return found
+
+    @property
+    def limits(self) -> dict[str, str]:
+        """Largest degree of every strategy here, with the layer that sets it."""
+        used = {PARTS[part][0] for name in self.names for part in name.split("+")}
+        known = limits_of(columns_of(self.result.graph))
+        return {
+            name: f"at most {limit.largest}: {limit}"
+            for name, limit in known.items()
+            if name in used
+        }
+
+    def frame(self, n_samples: int | None = None) -> pd.DataFrame:
+        """Return all figures, one row per strategy and number of devices.
+
+        Parameters
+        ----------
+        n_samples
+            Of an epoch: adds its time, device-hours and money.
+        """
+        table = self.result.frame.copy()
+        best = set(self.best.values())
+        table.insert(0, "strategy", list(self.names))
+        table["n_devices"] = self.n_devices
+        table["best"] = [row in best for row in range(len(self))]
+        table["why"] = [self.result.why(row) for row in range(len(self))]
+        if n_samples is not None:
+            epoch_s = self.result.epoch_s(n_samples)
+            table["epoch_s"] = epoch_s
+            table["device_hours"] = self.n_devices * epoch_s / 3600
+            price = self.result.cluster.price_per_device_hour
+            if price is not None:
+                table["money"] = table["device_hours"] * price
+        return table
+
+    def require_fit(self) -> None:
+        """Refuse a survey in which nothing fits.
+
+        Raises
+        ------
+        InvalidInputError
+            When no strategy is possible with these batches and degrees.
+        InfeasibleError
+            When some are, but none fits in memory; says what is short by how much.
+        """
+        result = self.result
+        if not result.is_possible.any():
+            raise InvalidInputError(f"No strategy is possible. {self.names[0]}: {result.why(0)}.")
+        if not result.fits.any():
+            need = np.where(result.is_possible, result.memory_bytes, np.inf)
+            row = int(np.argmin(need))
+            device = result.cluster.device
+            raise InfeasibleError(
+                f"No strategy fits in the {device.memory_bytes / 2**30:.1f} GiB of a "
+                f"{device.name}: the nearest is {self.names[row]} on {self.n_devices[row]} "
+                f"devices ({result.table.strategy(row)}), which needs "
+                f"{need[row] / 2**30:.1f} GiB, {result.why(row)}."
+            )
+
+
+def survey(
+    graph: LayerGraph,
+    cluster: Cluster,
+    n_devices: Sequence[int],
+    *,
+    names: Sequence[str] = ALL,
+    strategies: Sequence[Strategy] = (),
+    global_batch: int | None = None,
+    device_batch: int | None = None,
+    optimizer: str = "adam",
+    precision: str = "float32",
+) -> Survey:
+    """Return the best of every named strategy on every number of devices.
+
+    Parameters
+    ----------
+    graph, cluster
+        What is trained, and on what.
+    n_devices
+        Numbers of devices.
+    names
+        As `enumerate_strategies` takes them.
+    strategies
+        Instead of names: strategies whose degrees multiply to one of `n_devices`.
+    global_batch, device_batch
+        Samples of a step: in all (strong scaling), or by device (weak scaling).
+    optimizer, precision
+        As `sweep` takes them.
+    """
+    if (global_batch is None) == (device_batch is None):
+        raise InvalidInputError("Give either `global_batch` or `device_batch`, not both.")
+    rows = _given(strategies, n_devices) if strategies else None
+    labels: list[tuple[str, int]] = []
+    tables: list[StrategyTable] = []
+    for n in n_devices:
+        batch = global_batch if device_batch is None else device_batch * n
+        for name in names if rows is None else rows.get(n, {}):
+            found = (
+                named_strategies(name, n, batch)
+                if rows is None
+                else StrategyTable.from_strategies([rows[n][name]])
+            )
+            if found is not None:
+                labels += [(name, n)] * len(found)
+                tables.append(found)
+    if not tables:
+        raise InvalidInputError(
+            f"No strategy of {', '.join(names)} has degrees above one that multiply to "
+            f"{', '.join(map(str, n_devices))}. Try: data"
+        )
+    asked = np.array([n for _, n in labels])
+    batches = (
+        asked * device_batch if device_batch is not None else np.full(len(asked), global_batch)
+    )
+    table = StrategyTable.concatenate(tables)
+    result = sweep(
+        graph,
+        cluster,
+        table,
+        global_batch=batches,
+        optimizer=optimizer,
+        precision=precision,
+    )
+    chosen = _nearest(result, labels)
+    return Survey(
+        names=tuple(labels[row][0] for row in chosen),
+        n_devices=asked[chosen],
+        result=result.take(chosen),
+        n_scenarios=len(table),
+    )
+
+
+def _given(
+    strategies: Sequence[Strategy], n_devices: Sequence[int]
+) -> dict[int, dict[str, Strategy]]:
+    """Group the user's own strategies by devices; degrees must multiply to a number asked for."""
+    found: dict[int, dict[str, Strategy]] = {}
+    for strategy in strategies:
+        n = strategy.n_devices
+        if n not in n_devices:
+            raise InvalidInputError(
+                f"The degrees of a strategy must multiply to the number of devices "
+                f"({', '.join(map(str, n_devices))}), but {strategy} multiplies to {n}."
+            )
+        found.setdefault(n, {})[str(strategy)] = strategy
+    return found
+
+
+def _nearest(result: SweepResult, labels: Sequence[tuple[str, int]]) -> Integers:
+    """Return the fastest row of every label that fits, else the smallest, else the first."""
+    best: dict[tuple[str, int], tuple[int, float, int]] = {}
+    fits, possible = result.fits, result.is_possible
+    memory, step = result.memory_bytes, result.step_s
+    for row, label in enumerate(labels):
+        rank = 0 if fits[row] else 1 if possible[row] else 2
+        figure = float(step[row] if rank == 0 else memory[row] if rank == 1 else row)
+        if label not in best or (rank, figure, row) < best[label]:
+            best[label] = (rank, figure, row)
+    return np.array([row for _, _, row in best.values()])
