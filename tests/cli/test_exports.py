@@ -53,3 +53,16 @@ def test_the_export_of_a_corrected_fit_says_what_is_left_out(
         assert f"{mark}The formula of a corrected fit: it leaves the correction out" in out
     run("fit", data, "--form", "posynomial", "-o", model)
     assert "correction" not in run("explain", model, "--export", "python").out
+
+
+def test_an_export_says_what_derived_columns_are(run: Callable, tmp_path: Path) -> None:
+    lenet5 = Path(__file__).parents[2] / "examples" / "lenet5.csv"
+    model = tmp_path / "model.json"
+    options = ("--form", "posynomial", "--features", "layers", "--workload", "lenet5")
+    assert run("fit", lenet5, *options, "-o", model).code == 0
+    features = load_fit(model).features
+    assert features is not None
+    out = run("explain", model, "--export", "python").out
+    for name in features.names:
+        assert f"# {name}: {features.describe(name)}" in out
+    exec(out, {})

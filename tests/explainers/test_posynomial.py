@@ -201,7 +201,7 @@ def test_scaling_is_judged_against_the_ideal(explanation: PosynomialExplanation)
 def test_levels_are_ranked_in_words(explanation: PosynomialExplanation) -> None:
     (gpu,) = explanation.levels
     assert gpu.ranked == (("V100", pytest.approx(2.0)), ("A100", pytest.approx(0.5)))
-    assert gpu.words == "V100 is the dearest: 4 times the time of A100"
+    assert gpu.words == "V100 takes 4 times the time of A100"
 
 
 def test_the_front_marks_what_was_chosen(explanation: PosynomialExplanation) -> None:

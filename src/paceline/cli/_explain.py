@@ -61,20 +61,26 @@ _COMMENTS = {"latex": "% ", "python": "# "}
 
 
 def _export(fit: Any, language: str) -> None:
-    expression, note = fit.estimator.expression_, _note(fit)
+    expression, notes = fit.estimator.expression_, _notes(fit)
     if language == "json":
-        print_json({**expression.to_dict(), **({"note": note} if note else {})})
+        print_json({**expression.to_dict(), **({"notes": notes} if notes else {})})
         return
-    if note:
-        mark = _COMMENTS[language]
+    mark = _COMMENTS[language]
+    for note in notes:
         click.echo(textwrap.fill(note, 97, initial_indent=mark, subsequent_indent=mark))
     click.echo(getattr(expression, f"to_{language}")().rstrip("\n"))
 
 
-def _note(fit: Any) -> str:
-    """Return what the formula leaves out."""
-    if fit.form != "corrected":
-        return ""
+def _notes(fit: Any) -> list[str]:
+    """Return what the formula leaves out, and what its derived columns are."""
+    notes = [_left_out(fit)] if fit.form == "corrected" else []
+    if fit.features is not None:
+        used = [n for n in fit.features.names if n in fit.estimator.expression_.names]
+        notes += [f"{name}: {fit.features.describe(name)}" for name in used]
+    return notes
+
+
+def _left_out(fit: Any) -> str:
     alone = fit.estimator.formula_error_
     errors = ""
     if alone is not None and fit.scores is not None:

@@ -149,7 +149,9 @@ def _level_words(ranked: tuple[tuple[str, float], ...]) -> str:
     how = f"{format_percent(ratio - 1)} more than"
     if ratio >= 2:
         how = f"{format_number(ratio, 3)} times the time of"
-    return f"{dear} is the dearest: {how} {cheap}" + (", the cheapest" if len(ranked) > 2 else "")
+    if len(ranked) == 2:
+        return f"{dear} takes {how} {cheap}"
+    return f"{dear} is the dearest: {how} {cheap}, the cheapest"
 
 
 def _facts(fit: FitResult | None, expression: PosynomialExpression) -> tuple[str, ...]:
