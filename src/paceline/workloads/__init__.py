@@ -10,6 +10,7 @@ from paceline.workloads._features import (
     shaping_parameters,
 )
 from paceline.workloads._graph import SPLITS, GraphLayer, LayerGraph
+from paceline.workloads._graph_file import load_graph, save_graph
 from paceline.workloads._layers import layer_table, totals
 from paceline.workloads._load import list_workloads, load_workload
 from paceline.workloads._module import LOSSES, ModuleWorkload
@@ -17,6 +18,7 @@ from paceline.workloads._network import Layer, Network
 from paceline.workloads._network_graph import layer_graph
 from paceline.workloads._own import ScriptWorkload
 from paceline.workloads._sampling import sample_buildable
+from paceline.workloads._trace import trace_module
 
 __all__ = [
     "BATCH_NAMES",
@@ -34,8 +36,11 @@ __all__ = [
     "layer_graph",
     "layer_table",
     "list_workloads",
+    "load_graph",
     "load_workload",
     "sample_buildable",
+    "save_graph",
     "shaping_parameters",
     "totals",
+    "trace_module",
 ]
