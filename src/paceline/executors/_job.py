@@ -54,6 +54,11 @@ class Job:
         Whether all weights come back, for tests of small networks.
     values
         The trial, for executors that run a command line of the user's.
+    division
+        How a plan divides the step: ``strategy``, ``placement``, ``stages`` (of operations) and
+        ``replica_batches``; None: data parallelism by `device_batches`.
+    precision
+        Of a divided step: ``float32`` or ``float64``.
     """
 
     network: Sequence[Mapping[str, Any]] = ()
@@ -73,6 +78,8 @@ class Job:
     delays: Sequence[Delay] = ()
     return_weights: bool = False
     values: Mapping[str, Any] = field(default_factory=dict)
+    division: Mapping[str, Any] | None = None
+    precision: str = "float32"
 
     @property
     def n_workers(self) -> int:
@@ -116,6 +123,10 @@ class WorkerRecord:
         Largest resident memory of this job (of the process, where the system cannot tell).
     process
         Process id and start time: which process life measured this.
+    traffic_bytes
+        Payload of the collectives that the worker called in one divided step, by kind.
+    tensor_peak_bytes
+        Largest sum of tensor storages alive in one divided step.
     """
 
     rank: int
@@ -130,6 +141,8 @@ class WorkerRecord:
     merged: Mapping[str, Sequence[str]] = field(default_factory=dict)
     peak_memory_bytes: int = 0
     process: str = ""
+    traffic_bytes: Mapping[str, float] = field(default_factory=dict)
+    tensor_peak_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

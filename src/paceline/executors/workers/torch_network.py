@@ -216,6 +216,7 @@ _BUILDERS: dict[str, Callable[[Operation], nn.Module]] = {
     "product": _Product,
     "self_attention": SelfAttention,
     "embedding": Embedding,
+    "group_norm": lambda op: nn.GroupNorm(op.get("groups", 4), op["features"]),
     "layer_norm": lambda op: nn.LayerNorm(op["features"]),
     "rms_norm": lambda op: nn.RMSNorm(op["features"], eps=1e-5),
     "causal_attention": CausalAttention,

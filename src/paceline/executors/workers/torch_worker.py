@@ -23,18 +23,20 @@ else:
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 if TYPE_CHECKING:
+    from paceline.executors.workers.torch_divided import run_divided
     from paceline.executors.workers.torch_layers import LayerTimes
     from paceline.executors.workers.torch_network import build, seed_everything, timed_parts
+    from paceline.executors.workers.torch_training import loss_of, make_optimizer, tensors_of
 else:
+    from torch_divided import run_divided
     from torch_layers import LayerTimes
     from torch_network import build, seed_everything, timed_parts
+    from torch_training import loss_of, make_optimizer, tensors_of
 
 _BUCKET_BYTES = 25 * 2**20  # as DDP's
-_OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 
 
 class Trainer:
@@ -54,7 +56,7 @@ class Trainer:
         self.network = build(job).to(device).train()
         seed_everything(job["seed"] * 7919 + self.rank + 1)  # dropout differs between workers
         self.parameters = [p for p in self.network.parameters() if p.requires_grad]
-        self.optimizer = _optimizer(job["optimizer"], self.parameters)
+        self.optimizer = make_optimizer(job["optimizer"], self.parameters)
         self.share = protocol.weight_of(job, self.rank)
         self.clock = protocol.Clock(job, self.rank)
         self.losses: list[float] = []
@@ -149,18 +151,7 @@ class Trainer:
         return self._tensors(raw, labels)
 
     def _tensors(self, raw: bytearray, labels: Any) -> tuple[Tensor, Tensor]:
-        shape = (-1, *self.samples.shape)
-        if self.samples.item == "i":
-            tokens = torch.frombuffer(raw, dtype=torch.int32).view(shape).to(self.device).long()
-            return tokens[:, :-1], tokens[:, 1:]
-        if self.samples.item == "f":
-            inputs = torch.frombuffer(raw, dtype=torch.float32).view(shape).to(self.device)
-        else:
-            pixels = torch.frombuffer(raw, dtype=torch.uint8).view(shape).to(self.device)
-            inputs = pixels.float().mul_(1 / 255)
-        if self.job["loss"] == "mse":
-            return inputs, inputs.flatten(1)
-        return inputs, torch.frombuffer(labels, dtype=torch.int64).to(self.device)
+        return tensors_of(self.samples, raw, labels, self.job["loss"], self.device)
 
     def _forward(self, net: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
         self.clock.pause("forward")
@@ -176,22 +167,11 @@ class Trainer:
             ) from error
 
     def _loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        if self.job["loss"] == "mse":
-            return functional.mse_loss(outputs.flatten(1), targets)
-        return functional.cross_entropy(outputs.flatten(0, -2), targets.flatten())
+        return loss_of(self.job["loss"], outputs, targets)
 
     def _synchronize(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
-
-
-def _optimizer(wanted: dict[str, Any], parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-    name = wanted["name"]
-    if name not in _OPTIMIZERS:
-        known = ", ".join(sorted(_OPTIMIZERS))
-        raise protocol.RefusedError(f"`optimizer.name` must be one of {known}, but got {name!r}.")
-    optimizer: torch.optim.Optimizer = _OPTIMIZERS[name](parameters, lr=wanted["learning_rate"])
-    return optimizer
 
 
 def _buckets(parameters: list[nn.Parameter]) -> list[list[Tensor]]:
@@ -213,6 +193,8 @@ def _buckets(parameters: list[nn.Parameter]) -> list[list[Tensor]]:
 
 def run_job(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
     """Run a job and return what this worker measured."""
+    if job.get("division"):
+        return run_divided(job, device)
     gc.collect()  # the networks of the last job, in cycles of references
     if min(job["device_batches"]) < 1:
         raise protocol.RefusedError(

@@ -1,0 +1,51 @@
+"""Data parallelism: every worker a replica, gradients exchanged while the backward pass runs."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+if TYPE_CHECKING:
+    from paceline.executors.workers.torch_divided import Division
+else:
+    from torch_divided import Division
+
+
+class DataDivision(Division):
+    """Every worker holds all and takes a share of the samples; alone it is serial training."""
+
+    def divide(self, network: nn.Module) -> None:
+        """Keep the whole network."""
+        self.network = network
+        self.replica: nn.Module = network
+        if dist.is_initialized():
+            devices = [self.device] if self.device.type == "cuda" else None
+            self.replica = DistributedDataParallel(
+                network,
+                device_ids=devices,
+                init_sync=False,
+                process_group=self.place.group("data"),
+            )
+
+    def gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Let DDP take the mean of the replicas, each weighted by its samples."""
+        n_pieces = self.strategy.get("micro_batches", 1)
+        pieces = list(zip(inputs.chunk(n_pieces), targets.chunk(n_pieces), strict=True))
+        parts = []
+        for i, (piece, wanted) in enumerate(pieces, 1):
+            with self._exchange(is_last=i == len(pieces)):
+                loss = self.loss(self.replica(piece), wanted) * (len(piece) / len(inputs))
+                torch.autograd.backward(loss * (self.share * self.strategy["data"]))
+            parts.append(loss.detach())
+        return torch.stack(parts).sum().mul(self.share)
+
+    def _exchange(self, is_last: bool) -> Any:
+        """Exchange gradients only behind the last piece."""
+        if is_last or not isinstance(self.replica, DistributedDataParallel):
+            return contextlib.nullcontext()
+        return self.replica.no_sync()

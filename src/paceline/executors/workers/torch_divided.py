@@ -1,0 +1,205 @@
+"""One step divided among workers as a plan says: the frame that every strategy shares.
+
+A job with a `division` has ``strategy`` (degrees and more), ``placement`` (the workers of every
+replica, stage by stage, within a stage part by part), ``stages`` (first operation and the one
+behind the last of every stage) and ``replica_batches``.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+
+if TYPE_CHECKING:
+    from paceline.executors.workers import protocol
+    from paceline.executors.workers.samples import load_samples
+    from paceline.executors.workers.torch_counting import StoragePeak, Traffic
+    from paceline.executors.workers.torch_network import build
+    from paceline.executors.workers.torch_training import loss_of, make_optimizer, tensors_of
+else:
+    import protocol  # neighbours: Paceline is not installed here
+    from samples import load_samples
+    from torch_counting import StoragePeak, Traffic
+    from torch_network import build
+    from torch_training import loss_of, make_optimizer, tensors_of
+
+SPLITS = ("spatial", "filter", "channel", "tensor", "context", "expert")
+_TYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class Place:
+    """Where this worker stands: its replica, its stage, and its part of the stage.
+
+    Parameters
+    ----------
+    division
+        Of the job.
+    device
+        Kind of device that the mesh is of.
+    """
+
+    def __init__(self, division: dict[str, Any], device: torch.device) -> None:
+        strategy = division["strategy"]
+        self.n_parts = math.prod(strategy.get(name, 1) for name in SPLITS)
+        shape = (strategy["data"], strategy["pipeline"], self.n_parts)
+        placement = torch.tensor(division["placement"]).reshape(shape)
+        here = (placement == protocol.rank()).nonzero()
+        if len(here) != 1:
+            raise protocol.RefusedError(
+                f"Worker {protocol.rank()} must have one place in the placement, but got "
+                f"{division['placement']}."
+            )
+        self.replica, self.stage, self.part = (int(i) for i in here[0])
+        self.ranks = placement
+        self.mesh: DeviceMesh | None = None
+        if dist.is_initialized():
+            names = ("data", "pipeline", "split")
+            self.mesh = DeviceMesh(device.type, placement, mesh_dim_names=names)
+
+    def group(self, name: str) -> Any:
+        """Return the process group along `data`, `pipeline` or `split`; None when alone."""
+        return None if self.mesh is None else self.mesh.get_group(name)
+
+
+class Division(ABC):
+    """A network as this worker trains it.
+
+    Parameters
+    ----------
+    job
+        What to train and how it is divided.
+    place
+        Where this worker stands.
+    device
+        Where it computes.
+
+    Attributes
+    ----------
+    network
+        What this worker holds; its parameters are those that its optimizer updates.
+    """
+
+    network: nn.Module
+
+    def __init__(self, job: dict[str, Any], place: Place, device: torch.device) -> None:
+        self.job, self.place, self.device = job, place, device
+        self.division, self.strategy = job["division"], job["division"]["strategy"]
+        self.dtype = _TYPES[job.get("precision", "float32")]
+        self.share = self.division["replica_batches"][place.replica] / self.global_batch
+        self.divide(build(job).to(device=device, dtype=self.dtype).train())
+
+    @property
+    def global_batch(self) -> int:
+        """Samples of a step over all replicas."""
+        return int(sum(self.division["replica_batches"]))
+
+    @abstractmethod
+    def divide(self, network: nn.Module) -> None:
+        """Take this worker's part of the whole network, which all workers built alike."""
+
+    @abstractmethod
+    def gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Run both passes over the replica's batch and exchange what must be.
+
+        Afterwards every parameter of this worker has its gradient of the mean loss over the
+        global batch. Returns what this worker adds to that loss: the sum over all workers is it.
+        """
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return what this worker updates."""
+        return [p for p in self.network.parameters() if p.requires_grad]
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean loss of some samples."""
+        return loss_of(self.job["loss"], outputs, targets)
+
+
+class Run:
+    """Steps of a division on this worker."""
+
+    def __init__(self, job: dict[str, Any], division: Division, device: torch.device) -> None:
+        self.job, self.division, self.device = job, division, device
+        self.samples = load_samples(job)
+        self.optimizer = make_optimizer(job["optimizer"], division.parameters())
+        self.losses: list[Tensor] = []
+
+    def steps(self, n_steps: int) -> list[float]:
+        """Train and return the times of the steps."""
+        times = []
+        for _ in range(n_steps):
+            begin = time.perf_counter()
+            loss = self.division.gradients(*self._batch())
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            if self.device.type == "cuda":
+                torch.cuda.synchronize()
+            times.append(time.perf_counter() - begin)
+            self.losses.append(loss.detach().double().reshape(()).cpu())
+        return times
+
+    def observed_step(self) -> dict[str, Any]:
+        """Train one more step, slower, and return what it sends and holds."""
+        state = [v for s in self.optimizer.state.values() for v in s.values()]
+        known = [t for t in state if isinstance(t, Tensor)]
+        traffic = Traffic()
+        known += [*self.division.network.parameters(), *self.division.network.buffers()]
+        peak = StoragePeak(known)
+        with traffic, peak:
+            self.steps(1)
+        return {"traffic_bytes": dict(traffic.payload), "tensor_peak_bytes": peak.peak}
+
+    def global_losses(self) -> list[float]:
+        """Return the loss of every step over the global batch, the same on all workers."""
+        losses = torch.stack(self.losses)
+        if dist.is_initialized():
+            losses = losses.to(self.device)
+            dist.all_reduce(losses)
+        return [float(loss) for loss in losses.cpu()]
+
+    def _batch(self) -> tuple[Tensor, Tensor]:
+        batches = self.division.division["replica_batches"]
+        replica, step = self.division.place.replica, len(self.losses)
+        start, count = step * sum(batches) + sum(batches[:replica]), batches[replica]
+        raw, labels = self.samples.read(start, count), self.samples.labels(start, count)
+        inputs, targets = tensors_of(self.samples, raw, labels, self.job["loss"], self.device)
+        if inputs.is_floating_point():
+            inputs = inputs.to(self.division.dtype)
+        if targets.is_floating_point():
+            targets = targets.to(self.division.dtype)
+        return inputs, targets
+
+
+def run_divided(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """Run a job that a plan divides and return what this worker measured."""
+    gc.collect()
+    place = Place(job["division"], device)
+    run = Run(job, _member(job["division"])(job, place, device), device)
+    warmup_s = run.steps(job["n_warmup"])
+    step_s = run.steps(job["n_steps"])
+    observed = run.observed_step()
+    return {
+        "step_s": step_s,
+        "warmup_s": warmup_s,
+        "losses": run.global_losses(),
+        **observed,
+    }
+
+
+def _member(division: dict[str, Any]) -> type[Division]:
+    """Return the strategy that a division names."""
+    strategy = division["strategy"]
+    if TYPE_CHECKING:
+        from paceline.executors.workers.torch_data import DataDivision
+    else:
+        from torch_data import DataDivision
+    if all(strategy.get(name, 1) == 1 for name in ("pipeline", *SPLITS)):
+        return DataDivision
+    raise protocol.RefusedError(f"No worker runs this strategy yet: {strategy}.")
