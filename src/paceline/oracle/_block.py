@@ -117,11 +117,8 @@ class Block:
 
     @cached_property
     def crowding(self) -> Array:
-        """How many workers share a core, by row, as a column."""
-        if not self.cluster.n_cores:
-            return np.ones((len(self), 1))
-        on_host = np.minimum(self.table.n_devices, self.cluster.devices_per_node or np.inf)
-        return np.maximum(1.0, on_host / self.cluster.n_cores)[:, None]
+        """How many times longer a worker computes beside the others, by row, as a column."""
+        return self.cluster.crowding(self.table.n_devices)[:, None]
 
     @cached_property
     def strides(self) -> dict[str, Integers]:

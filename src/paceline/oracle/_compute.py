@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from paceline.clusters import Device, kernel_time
 from paceline.errors import InvalidInputError, UnknownNameError
 from paceline.oracle._columns import Columns
+from paceline.oracle._paleo import paleo_layer_times
 from paceline.oracle.strategies import Shares
+from paceline.workloads import LayerGraph
 
 Array = NDArray[np.float64]
 Passes = tuple[Array, Array]  # forward and backward seconds, by scenario and distinct layer
@@ -88,6 +90,7 @@ def _roofline(
             input_bytes=inputs,
             output_bytes=outputs,
             weight_bytes=weights,
+            samples=samples,
             precision=model.precision,
             backward=backward,
         )
@@ -109,16 +112,12 @@ def _profiled(
 def _paleo(
     model: ComputeModel, columns: Columns, samples: Array, shares: Shares, scale: float
 ) -> Passes:
-    """Paleo (ICLR 2017): arithmetic and traffic of a layer one after the other, not the larger."""
-    device = model.device
-    share = device.efficiency.get("default", 0.5)
-    rate = device.peak_flops[model.precision] * share
-    bandwidth = device.memory_bandwidth * device.memory_efficiency
-    moved = (columns["input_bytes"] + columns["output_bytes"]) * shares.activation * samples
-    n_bytes = scale * (moved + columns["weight_bytes"] * shares.weight)
-    work = samples * shares.compute / rate
-    forward = work * columns["forward_flop"] + n_bytes / bandwidth
-    return forward, work * columns["backward_flop"] + 2 * n_bytes / bandwidth
+    """Paleo (ICLR 2017): a layer's arithmetic and traffic are added; divided, it takes a share."""
+    distinct = LayerGraph(name=columns.graph.name, layers=columns.layers)
+    forward, backward, _ = paleo_layer_times(
+        distinct, model.device, samples[:, 0], precision=model.precision
+    )
+    return forward * shares.compute, backward * shares.compute
 
 
 Model = Callable[[ComputeModel, Columns, Array, Shares, float], Passes]
