@@ -33,7 +33,7 @@ def test_everything_published_is_replayed(
     assert [str(check) for check in validation.checks if not check.passed] == []
     assert validation.passed
     kinds = {check.kind for check in validation.checks}
-    assert kinds == {"arithmetic", "reading", "contradiction", "recovery"}
+    assert kinds == {"arithmetic", "reading", "contradiction", "recovery", "accuracy"}
 
 
 def test_powers_are_recovered_and_unseen_rows_predicted(

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from paceline.units import format_number
 
-CheckKind = Literal["arithmetic", "reading", "contradiction", "recovery"]
+CheckKind = Literal["arithmetic", "reading", "contradiction", "recovery", "accuracy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class Check:
         Whether it will do. A contradiction passes when the figures disagree as recorded.
     kind
         ``arithmetic`` (figures against figures), ``reading`` (an explanation against the
-        text), ``contradiction`` (a disagreement that is known) or ``recovery`` (a fit against
-        planted constants).
+        text), ``contradiction`` (a disagreement that is known), ``recovery`` (a fit against
+        planted constants) or ``accuracy`` (predictions against measured runs).
     """
 
     name: str

@@ -20,7 +20,13 @@ from paceline.validation._arithmetic import (
 from paceline.validation._chapter3 import check_chapter3
 from paceline.validation._checks import Check
 from paceline.validation._contradictions import check_contradictions
+from paceline.validation._counts import check_paleo, check_parameters
 from paceline.validation._facts import Facts, load_facts
+from paceline.validation._gpipe import check_gpipe
+from paceline.validation._hkbu_series import check_hkbu_series
+from paceline.validation._paradl_forms import check_paradl_forms
+from paceline.validation._paradl_series import check_paradl_series
+from paceline.validation._paradl_table import check_paradl_table
 from paceline.validation._readings import check_readings
 from paceline.validation._recovery import check_recovery
 from paceline.validation._study import PLANTABLE
@@ -38,6 +44,16 @@ _FACT_STEPS: dict[str, Callable[[Facts], list[Check]]] = {
     "phases of a step": check_chapter3,
     "known contradictions": check_contradictions,
     "readings": check_readings,
+}
+
+_ORACLE_STEPS: dict[str, Callable[[], list[Check]]] = {
+    "numbers of parameters": check_parameters,
+    "ParaDL's forms": check_paradl_forms,
+    "ParaDL's table VIII": check_paradl_table,
+    "ParaDL's runs": check_paradl_series,
+    "data parallelism on slow networks": check_hkbu_series,
+    "pipelines": check_gpipe,
+    "Paleo's formulas": check_paleo,
 }
 
 
@@ -71,7 +87,7 @@ class Validation:
 
 
 def validate(progress: Progress | None = None) -> Validation:
-    """Replay the published figures: arithmetic, readings, contradictions, recovery.
+    """Replay the published figures: arithmetic, readings, contradictions, accuracy, recovery.
 
     Parameters
     ----------
@@ -103,6 +119,7 @@ def _steps(facts: Facts) -> dict[str, Callable[[], list[Check]]]:
     steps: dict[str, Callable[[], list[Check]]] = {
         name: partial(step, facts) for name, step in _FACT_STEPS.items()
     }
+    steps.update(_ORACLE_STEPS)
     for framework in PLANTABLE:
         steps[f"recovery of {framework}"] = partial(check_recovery, framework)
     return steps
