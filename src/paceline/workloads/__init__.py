@@ -19,6 +19,7 @@ from paceline.workloads._network_graph import layer_graph
 from paceline.workloads._own import ScriptWorkload
 from paceline.workloads._sampling import sample_buildable
 from paceline.workloads._trace import trace_module
+from paceline.workloads._trace_file import trace_file
 
 __all__ = [
     "BATCH_NAMES",
@@ -42,5 +43,6 @@ __all__ = [
     "save_graph",
     "shaping_parameters",
     "totals",
+    "trace_file",
     "trace_module",
 ]

@@ -1,0 +1,85 @@
+"""The layer graph of a network in a file of the user's, which is run to build it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from paceline.errors import InvalidInputError, MissingDependencyError
+from paceline.workloads._graph import LayerGraph
+from paceline.workloads._module import check_call
+from paceline.workloads._trace import trace_module
+
+_RUN_AS = "paceline_traced_file"
+
+
+def trace_file(
+    file: str | Path,
+    name: str,
+    shape: Sequence[int],
+    *,
+    arguments: Mapping[str, Any] | None = None,
+    vocabulary: int | None = None,
+    loss: str = "cross_entropy",
+) -> LayerGraph:
+    """Return the layers of the module that a class or function of a file gives.
+
+    The file is run here, as Python would import it; the module is built on the meta device, so
+    that its weights take no memory.
+
+    Parameters
+    ----------
+    file, name
+        The Python file, and what to call in it.
+    shape, vocabulary, loss
+        As `trace_module` takes them.
+    arguments
+        Keywords for the call.
+
+    Raises
+    ------
+    InvalidInputError
+        When there is no such file or name, or when it fails; says how.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingDependencyError("Tracing a module", "PyTorch", "torch") from error
+    path = Path(file)
+    given = dict(arguments or {})
+    check_call(path, name, given)
+    make = getattr(_run(path), name)
+    try:
+        with torch.device("meta"):
+            module = make(**given)
+    except Exception as error:
+        raise InvalidInputError(
+            f"`{name}` in {path} must build a module, but {_short(error)}"
+        ) from error
+    if not isinstance(module, torch.nn.Module):
+        raise InvalidInputError(
+            f"`{name}` in {path} must give a torch module, but gave a {type(module).__name__}."
+        )
+    return trace_module(module, shape, vocabulary=vocabulary, name=name, loss=loss)
+
+
+def _run(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(_RUN_AS, path)
+    if spec is None or spec.loader is None:
+        raise InvalidInputError(f"--module must name a Python file, but {str(path)!r} is none.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_RUN_AS] = module  # classes look their own module up, dataclasses among them
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InvalidInputError(f"{path} must run without error, but {_short(error)}") from error
+    return module
+
+
+def _short(error: Exception) -> str:
+    text = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__}: {text}".rstrip(": ") + "."
