@@ -1,7 +1,7 @@
 """Accuracy on a folder of measurements: every form and every black box on the same folds.
 
     python benchmarks/accuracy.py DIR [--foldings 5] [--only NAME] [--members a,b] [-o FILE.json]
-                                      [--add]
+                                      [--add] [--jobs 2]
     python benchmarks/accuracy.py DIR --coverage 10 [-o FILE.json]
 
 Every ``NAME.csv`` has a ``NAME.toml`` beside it: `time`, `intrinsic`, `extrinsic`, `categorical`,
@@ -17,11 +17,14 @@ import json
 import time
 import tomllib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
+from accuracy_figures import add, rate, summarise, summarise_coverage
 from accuracy_table import coverage_table, geometric_means, text_table
 from paceline.dataset import Dataset, load_dataset
 from paceline.errors import PacelineWarning
@@ -113,70 +116,58 @@ def splits_of(dataset: Dataset, roles: dict, n_foldings: int) -> dict[str, list]
 
 
 def run_set(
-    dataset: Dataset, roles: dict, n_foldings: int, members: list[str], progress: Progress
+    dataset: Dataset, roles: dict, options: argparse.Namespace, progress: Progress
 ) -> dict[str, object]:
-    group = roles.get("group")
+    splits = splits_of(dataset, roles, options.foldings)
+    units = {
+        (label, name): (name, dataset, roles.get("group"), folds)
+        for label, folds in splits.items()
+        for name in options.members
+    }
     gathered: dict[str, dict[str, list[dict[str, float]]]] = {}
-    for label, folds in splits_of(dataset, roles, n_foldings).items():
-        for name in members:
-            progress.say(f"{label}, {name}")
-            figures = try_member(name, dataset, group, folds)
-            gathered.setdefault(label.split()[0], {}).setdefault(name, []).append(figures)
-            progress.done(dataset.n_rows * len(folds))
-    found = {kind: summarise(runs) for kind, runs in gathered.items()}
+    for (label, name), figures in try_all(units, options.jobs, progress).items():
+        gathered.setdefault(label.split()[0], {}).setdefault(name, []).append(figures)
+    found = {kind: rate(summarise(runs), OTHERS) for kind, runs in gathered.items()}
     return {"rows": dataset.n_rows, "floor": noise_floor(dataset.y, dataset.groups()), **found}
 
 
-def summarise(found: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, object]]:
-    """Return means over the foldings, with each member's ratio to the best other."""
-    means: dict[str, dict[str, object]] = {
-        name: {key: float(np.mean([r[key] for r in runs])) for key in runs[0]}
-        for name, runs in found.items()
-    }
-    for name, figures in means.items():
-        figures["foldings"] = found[name]
-    return rate(means)
-
-
-def rate(means: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
-    """Return the members with the ratio of each to the best other."""
-    best = min((means[name]["mean"] for name in OTHERS if name in means), default=None)
-    return {
-        name: {**figures, "ratio": figures["mean"] / best if best else None}
-        for name, figures in means.items()
-    }
-
-
-def add(results: dict, path: Path) -> dict:
-    """Return the results with those of a file for the sets and members that they lack."""
-    old = json.loads(path.read_text())["figures"]["sets"] if path.exists() else {}
-    merged = dict(old)
-    for name, found in results.items():
-        before = old.get(name, {})
-        kinds = {k: {**before.get(k, {}), **found.get(k, {})} for k in ("folds", "scale-out")}
-        rated = {kind: rate(means) for kind, means in kinds.items() if means}
-        merged[name] = {"rows": found["rows"], "floor": found["floor"], **rated}
-    return dict(sorted(merged.items()))
-
-
 def coverage_of(
-    dataset: Dataset, roles: dict, n_foldings: int, progress: Progress
+    dataset: Dataset, roles: dict, options: argparse.Namespace, progress: Progress
 ) -> dict[str, object]:
     """Return how often intervals of `auto` held the measured time, folding by folding."""
-    group, runs = roles.get("group"), []
-    for k in range(n_foldings):
-        progress.say(f"folding {k}")
-        folds = folds_of(dataset.groups(group), N_FOLDS, k)
-        runs.append(try_member("auto", dataset, group, folds))
-        progress.done(dataset.n_rows * N_FOLDS)
-    found = [run["coverage"] for run in runs]
-    return {
-        "rows": dataset.n_rows,
-        "coverage": float(np.mean(found)),
-        "spread": float(np.std(found)),
-        "mean": float(np.mean([run["mean"] for run in runs])),
-        "foldings": found,
+    group = roles.get("group")
+    units = {
+        (f"folding {k}", "auto"): ("auto", dataset, group, folds_of(dataset.groups(group), 5, k))
+        for k in range(options.coverage)
     }
+    runs = list(try_all(units, options.jobs, progress).values())
+    return {"rows": dataset.n_rows, **summarise_coverage(runs)}
+
+
+def try_all(units: dict[tuple, tuple], n_jobs: int, progress: Progress) -> dict[tuple, dict]:
+    """Return the figures of every unit, which are the arguments of `try_member`."""
+    found = {}
+    for label, figures in each(units, n_jobs):
+        found[label] = figures
+        _, dataset, _, folds = units[label]
+        progress.done(dataset.n_rows * len(folds))
+        progress.say(f"{', '.join(label)} done")
+    return {label: found[label] for label in units}
+
+
+def each(units: dict[tuple, tuple], n_jobs: int) -> Iterator[tuple[tuple, dict[str, float]]]:
+    """Yield the figures of the units as they are done."""
+    if n_jobs == 1:
+        yield from ((label, try_quietly(*unit)) for label, unit in units.items())
+        return
+    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
+        futures = {pool.submit(try_quietly, *unit): label for label, unit in units.items()}
+        yield from ((futures[future], future.result()) for future in as_completed(futures))
+
+
+def try_quietly(*unit: object) -> dict[str, float]:
+    warnings.simplefilter("ignore", PacelineWarning)
+    return try_member(*unit)
 
 
 def members_of(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
@@ -198,6 +189,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--members", help=f"Who: {','.join((*USUAL, *MORE, *OPTIONAL))}.")
     parser.add_argument("--all", action="store_true", help="The generic form and Extra-P too.")
     parser.add_argument("--coverage", type=int, metavar="N", help="Only `auto`, N foldings.")
+    parser.add_argument("--jobs", type=int, default=1, help="Processes; seconds then grow.")
     parser.add_argument("-o", "--output", type=Path, help="Write the figures as JSON.")
     parser.add_argument("--add", action="store_true", help="Keep what else is in that file.")
     options = parser.parse_args()
@@ -222,16 +214,14 @@ def work_of(loaded: dict[str, tuple[Dataset, dict]], options: argparse.Namespace
 
 def main() -> None:
     options = parse()
-    warnings.simplefilter("ignore", PacelineWarning)
     loaded = {path.stem: load(path) for path in paths_of(options)}
     progress, results = Progress(work_of(loaded, options)), {}
     for name, (dataset, roles) in loaded.items():
         progress.name = name
         if options.coverage:
-            results[name] = coverage_of(dataset, roles, options.coverage, progress)
+            results[name] = coverage_of(dataset, roles, options, progress)
         else:
-            arguments = (options.foldings, options.members, progress)
-            results[name] = run_set(dataset, roles, *arguments)
+            results[name] = run_set(dataset, roles, options, progress)
             print(text_table(name, results[name]), flush=True)
         write(results, options)
     print(coverage_table(results) if options.coverage else geometric_means(results)[1])
@@ -241,9 +231,10 @@ def write(results: dict, options: argparse.Namespace) -> None:
     if not options.output:
         return
     if options.add and not options.coverage:
-        results = add(results, options.output)
+        results = add(results, options.output, OTHERS)
     part = "coverage" if options.coverage else "accuracy"
-    figures = {"n_foldings": options.coverage or options.foldings, "sets": results}
+    n_foldings = options.coverage or options.foldings
+    figures = {"n_foldings": n_foldings, "n_jobs": options.jobs, "sets": results}
     if not options.coverage:
         figures["geometric_means"] = geometric_means(results)[0]
     record = {"schema": "paceline/benchmark/1", "part": part, **describe_machine()}

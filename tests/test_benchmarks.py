@@ -31,8 +31,8 @@ def planted() -> Iterator[ModuleType]:
 
 
 @pytest.fixture(scope="module")
-def accuracy() -> Iterator[ModuleType]:
-    yield from load("accuracy")
+def figures() -> Iterator[ModuleType]:
+    yield from load("accuracy_figures")
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda p: p.stem)
@@ -72,11 +72,11 @@ def test_constants_fitted_to_rows_without_noise_are_the_planted_ones(planted: Mo
 
 
 def test_members_added_to_a_file_are_rated_against_the_best_other(
-    tmp_path: Path, accuracy: ModuleType
+    tmp_path: Path, figures: ModuleType
 ) -> None:
     first = {"set": {"rows": 9, "floor": None, "folds": {"forest": {"mean": 0.2}}}}
     second = {"set": {"rows": 9, "floor": None, "folds": {"auto": {"mean": 0.1}}}}
     path = tmp_path / "figures.json"
-    path.write_text(json.dumps({"figures": {"sets": accuracy.add(first, path)}}))
-    folds = accuracy.add(second, path)["set"]["folds"]
+    path.write_text(json.dumps({"figures": {"sets": figures.add(first, path, ["forest"])}}))
+    folds = figures.add(second, path, ["forest"])["set"]["folds"]
     assert folds["auto"]["ratio"] == 0.5 and folds["forest"]["ratio"] == 1.0
