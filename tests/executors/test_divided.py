@@ -1,5 +1,7 @@
 """Divided steps train as one worker would, whatever the strategy."""
 
+import itertools
+
 import numpy as np
 import pytest
 from tests.executors.divided import NETWORKS, Pools, divided_job
@@ -31,10 +33,36 @@ def serial(pools):
         ({"data": 2}, {}),
         ({"data": 2}, {"replica_batches": [3, 5]}),
         ({"data": 2, "micro_batches": 2}, {}),
+        ({"data": 2, "shard": 2}, {}),
+        ({"data": 2, "shard": 3}, {"replica_batches": [3, 5]}),
     ],
-    ids=["equal", "unequal", "accumulated"],
+    ids=["equal", "unequal", "accumulated", "gradients sharded", "weights sharded"],
 )
 def test_data_parallel_steps_equal_serial_ones(pools, serial, name, strategy, more):
     record = pools.run(divided_job(name, strategy, **more))
     for worker in record.workers:
         np.testing.assert_allclose(worker.losses, serial(name), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        {"pipeline": 2, "micro_batches": 4},
+        {"pipeline": 2, "micro_batches": 2, "schedule": "gpipe"},
+        {"pipeline": 2, "micro_batches": 4, "schedule": "interleaved", "virtual_stages": 2},
+        {"data": 2, "pipeline": 2, "micro_batches": 2},
+    ],
+    ids=["1f1b", "gpipe", "interleaved", "with replicas"],
+)
+def test_pipelined_steps_equal_serial_ones(pools, serial, name, strategy):
+    record = pools.run(divided_job(name, strategy, stages=even_stages(name, strategy)))
+    for worker in record.workers:
+        np.testing.assert_allclose(worker.losses, serial(name), rtol=1e-5)
+
+
+def even_stages(name, strategy):
+    n_operations = len(divided_job(name, {}).network)
+    n = strategy["pipeline"] * strategy.get("virtual_stages", 1)
+    ends = [round(i * n_operations / n) for i in range(n + 1)]
+    return [[a, b] for a, b in itertools.pairwise(ends)]

@@ -8,6 +8,7 @@ behind the last of every stage) and ``replica_batches``.
 from __future__ import annotations
 
 import gc
+import importlib
 import math
 import time
 from abc import ABC, abstractmethod
@@ -32,6 +33,12 @@ else:
     from torch_training import loss_of, make_optimizer, tensors_of
 
 SPLITS = ("spatial", "filter", "channel", "tensor", "context", "expert")
+# where the division of each degree lives; replicas of all of them are part of it
+_MEMBERS = {
+    "data": ("torch_data", "DataDivision"),
+    "sharded": ("torch_sharded", "ShardedDivision"),
+    "pipeline": ("torch_pipeline", "PipelineDivision"),
+}
 _TYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -194,12 +201,15 @@ def run_divided(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
 
 
 def _member(division: dict[str, Any]) -> type[Division]:
-    """Return the strategy that a division names."""
+    """Return the strategy that a division names; each is imported only when it is needed."""
     strategy = division["strategy"]
-    if TYPE_CHECKING:
-        from paceline.executors.workers.torch_data import DataDivision
-    else:
-        from torch_data import DataDivision
-    if all(strategy.get(name, 1) == 1 for name in ("pipeline", *SPLITS)):
-        return DataDivision
-    raise protocol.RefusedError(f"No worker runs this strategy yet: {strategy}.")
+    used = [name for name in ("pipeline", *SPLITS) if strategy.get(name, 1) > 1]
+    if len(used) > 1 or (used and used[0] not in _MEMBERS):
+        raise protocol.RefusedError(f"No worker runs {' with '.join(used)} yet.")
+    whole = "sharded" if strategy.get("shard") else "data"
+    if used and strategy.get("shard"):
+        raise protocol.RefusedError(f"No worker shards replicas of {used[0]} yet.")
+    home, name = _MEMBERS[used[0] if used else whole]
+    package = "" if "." not in __name__ else __name__.rsplit(".", 1)[0] + "."
+    member: type[Division] = getattr(importlib.import_module(package + home), name)
+    return member
