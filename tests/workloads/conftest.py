@@ -1,6 +1,8 @@
 """The same networks in torch, built from their operations on the meta device: the truth here."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -11,6 +13,7 @@ from paceline.workloads import Network
 Operation = Mapping[str, Any]
 HOW_TO_INSTALL = "torch is not installed. Try: pip install -c constraints.txt 'paceline[torch]'"
 BATCH = 2
+WORKERS = Path(__file__).parents[2] / "src" / "paceline" / "executors" / "workers"
 
 
 class Counted(NamedTuple):
@@ -23,6 +26,17 @@ class Counted(NamedTuple):
 @pytest.fixture(scope="session")
 def torch() -> ModuleType:
     return pytest.importorskip("torch", reason=HOW_TO_INSTALL)
+
+
+@pytest.fixture(scope="session")
+def worker_network(torch: ModuleType) -> Any:
+    """The torch worker's own way from operations to a module."""
+    sys.path.insert(0, str(WORKERS))
+    try:
+        import torch_network
+    finally:
+        sys.path.remove(str(WORKERS))
+    return torch_network
 
 
 @pytest.fixture(scope="session")

@@ -116,7 +116,7 @@ def splits_of(place: Place, kind: str, output: Shape) -> tuple[str, ...]:
         return ("filter", "channel", *sequence)
     if kind in ("batch_norm", "pool", *_POINTWISE):
         return following(output)
-    if kind in ("layer_norm", "rms_norm", "loss"):
+    if kind in ("layer_norm", "rms_norm"):
         return sequence
     if kind in ("global_pool", "flatten"):
         return ("filter",)

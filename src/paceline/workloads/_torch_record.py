@@ -123,7 +123,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.places: dict[Key, Place] = {}
         self.is_backward = False
-        self.failing = ""  # the operation that has begun and not ended
+        self.failing = ""  # the operation that has begun and not ended, and where
         self._where = where
         self._weights = {storage(p): p for p in module.parameters()}
         self._buffers = {storage(b): b for b in module.buffers()}
@@ -135,7 +135,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         node: Any = torch._C._current_autograd_node()
-        self.failing = str(func)
+        path = self._where.key[0]
+        self.failing = f"the operation '{func}'" + (f" in {path!r}" if path else "")
         result = func(*args, **kwargs)
         self.failing = ""
         count = flop_registry.get(func._overloadpacket)

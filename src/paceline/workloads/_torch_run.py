@@ -55,7 +55,7 @@ def counted(
         except InvalidInputError:
             raise
         except Exception as error:
-            raise _untraceable(error, recorder, where, shape) from error
+            raise _untraceable(error, recorder, shape) from error
         finally:
             where.close()
     for key, (first, last) in where.ends.items():
@@ -119,15 +119,11 @@ def _loss(output: Tensor, given: Tensor, loss: str) -> Tensor:
     return functional.cross_entropy(rows, labels)
 
 
-def _untraceable(
-    error: Exception, recorder: Recorder, where: Whereabouts, shape: Shape
-) -> InvalidInputError:
-    what = f"the operation {recorder.failing!r}" if recorder.failing else "it"
-    path = where.key[0]
-    lines = str(error).strip().splitlines() or [type(error).__name__]
+def _untraceable(error: Exception, recorder: Recorder, shape: Shape) -> InvalidInputError:
+    first = " ".join((str(error).strip() or type(error).__name__).splitlines()[0].split())
     return InvalidInputError(
-        f"The module must run on an input of {format_shape(shape)} without data, but {what} "
-        f"{f'in {path!r} ' if path else ''}cannot: {lines[0].rstrip('.')}."
+        f"The module must run on an input of {format_shape(shape)} without data, but "
+        f"{recorder.failing or 'its Python'} cannot: {first.split('. ')[0].rstrip('.')}."
     )
 
 
@@ -155,6 +151,6 @@ def _check_export(module: nn.Module, given: Tensor, forward: int) -> None:
         return
     if not math.isclose(counter.get_total_flops(), forward):
         raise InvalidInputError(
-            f"A module must do the same whenever it runs, but has {forward} FLOP where it ran and "
-            f"{counter.get_total_flops()} where it was exported."
+            f"A module must do the same whenever it runs, but has {forward} FLOP for {len(given)} "
+            f"samples where it ran and {counter.get_total_flops()} where it was exported."
         )

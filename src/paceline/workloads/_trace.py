@@ -104,6 +104,9 @@ class _Assembly:
         name = self._unique(kinds.label_of(place, kind))
         given, returned = _ends(place)
         output_shape = () if kind == "loss" else _sample_shape(returned)
+        splits = kinds.splits_of(place, kind, output_shape)
+        if kind == "loss" and self._output.ndim > 2:
+            splits = ("sequence",)
         return GraphLayer(
             name=name,
             kind=kind,
@@ -116,7 +119,7 @@ class _Assembly:
             input_bytes=sum(map(_sample_bytes, place.reads.values())),
             output_bytes=0 if kind == "loss" else _sample_bytes(returned),
             stored_bytes=self._kept.get(key, 0),
-            splits=kinds.splits_of(place, kind, output_shape),
+            splits=splits,
             n_heads=kinds.n_heads(place, kind, BATCH),
             **self._held(place, name),
             **kinds.window(place),
