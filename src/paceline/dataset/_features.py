@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import pandas as pd
@@ -23,8 +24,6 @@ class Derivation(Protocol):
 
 def widen(dataset: Dataset) -> Dataset:
     """Return the dataset with its derived columns as intrinsic numeric parameters."""
-    from dataclasses import replace
-
     if dataset.features is None or not dataset.features.names:
         return dataset
     derived = dataset.features.derive(dataset.X)
