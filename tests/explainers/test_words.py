@@ -1,5 +1,7 @@
 """Terms of a posynomial in words."""
 
+import pytest
+
 from paceline.estimators import PosynomialExpression, PosynomialTerm
 from paceline.explainers import explain
 from paceline.explainers._posynomial_names import term_in_words
@@ -39,3 +41,18 @@ def test_a_square_root_of_two_parameters_is_two_roots() -> None:
     assert term_in_words(term) == (
         "grows with the square roots of n_gpus and batch; falls with the square root of tp"
     )
+
+
+@pytest.mark.parametrize(
+    ("power", "name"),
+    [
+        (1.87, "work that grows faster than the batch"),
+        (0.97, "per-sample work"),
+        (0.5, "work that grows slower than the batch"),
+        (0.1, "per-step overhead"),
+    ],
+)
+def test_a_term_is_named_by_how_it_goes_with_the_batch(power: float, name: str) -> None:
+    term = PosynomialTerm(coefficient_s=1e-4, powers={"device_batch": power})
+    expression = PosynomialExpression(terms=(term,), factors={}, stand_ins={"device_batch": 9.0})
+    assert [t.label for t in explain(expression).terms] == [name]

@@ -10,6 +10,7 @@ from paceline.estimators import PosynomialExpression, PosynomialTerm
 from paceline.explainers._words import NEGLIGIBLE, listed, powers_in_words
 
 _LINEAR = 0.75  # powers from here on count as proportional
+_FASTER = 1.35  # powers from here on are more than proportional
 _FLAT = 0.3  # powers up to here count as flat
 _SOME = 0.1  # powers of device counts from here on are worth a word
 _FEW_DEVICES = 4  # from more on 1 - 1/n is nearly 1
@@ -18,6 +19,7 @@ _COLLECTIVE = {
     "per-step overhead": "collective communication per step",
     "overhead per micro-batch": "collective communication per micro-batch",
     "work that grows slower than the batch": "communication that grows slower than the batch",
+    "work that grows faster than the batch": "communication that grows faster than the batch",
 }
 _STRONG = 0.5  # powers of other parameters that make an overhead a work
 
@@ -109,6 +111,8 @@ def _batch_word(expression: PosynomialExpression, term: PosynomialTerm, shift: f
     if not _batches(expression.stand_ins):
         return ""
     power = _batch_power(term) + shift
+    if power >= _FASTER:
+        return "work that grows faster than the batch"
     if power >= _LINEAR:
         return "per-sample work"
     if power > _FLAT:
