@@ -34,6 +34,7 @@ def divided_job(
         "placement": placement,
         "stages": stages or [[0, len(keywords["network"])]],
         "replica_batches": batches,
+        "split_layers": more.pop("split_layers", []),
     }
     return Job(
         **keywords,
@@ -44,6 +45,17 @@ def divided_job(
         n_steps=n_steps,
         **more,
     )
+
+
+def maps_of(operations, *, leave_first=False):
+    """Return the names of all convolutions and linear maps, inner ones too."""
+    names = []
+    for operation in operations:
+        if operation["op"] in ("conv", "linear"):
+            names.append(operation["name"])
+        for key in ("body", "shortcut"):
+            names += maps_of(operation.get(key) or ())
+    return names[1:] if leave_first else names
 
 
 def without_batch_norm(operation):

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.executors.divided import NETWORKS, Pools, divided_job
+from tests.executors.divided import NETWORKS, Pools, divided_job, maps_of
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +66,16 @@ def even_stages(name, strategy):
     n = strategy["pipeline"] * strategy.get("virtual_stages", 1)
     ends = [round(i * n_operations / n) for i in range(n + 1)]
     return [[a, b] for a, b in itertools.pairwise(ends)]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "strategy",
+    [{"filter": 2}, {"channel": 2}, {"data": 2, "filter": 2}, {"filter": 3}, {"channel": 3}],
+    ids=["filter", "channel", "with replicas", "three filters", "three channels"],
+)
+def test_layers_dealt_out_train_as_serial_ones(pools, serial, name, strategy):
+    names = maps_of(divided_job(name, {}).network, leave_first="channel" in strategy)
+    record = pools.run(divided_job(name, strategy, split_layers=names))
+    for worker in record.workers:
+        np.testing.assert_allclose(worker.losses, serial(name), rtol=1e-5)

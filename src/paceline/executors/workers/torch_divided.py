@@ -2,7 +2,8 @@
 
 A job with a `division` has ``strategy`` (degrees and more), ``placement`` (the workers of every
 replica, stage by stage, within a stage part by part), ``stages`` (first operation and the one
-behind the last of every stage) and ``replica_batches``.
+behind the last of every stage), ``replica_batches``, and ``split_layers``, the names of the layers
+that a degree within a stage deals out.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ _MEMBERS = {
     "data": ("torch_data", "DataDivision"),
     "sharded": ("torch_sharded", "ShardedDivision"),
     "pipeline": ("torch_pipeline", "PipelineDivision"),
+    "filter": ("torch_filter", "FilterDivision"),
+    "channel": ("torch_filter", "ChannelDivision"),
 }
 _TYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
 

@@ -84,10 +84,11 @@ def timed_parts(network: nn.Module, job: Mapping[str, Any]) -> Iterator[tuple[st
     """Return what is timed as a layer: every operation, or every module without children."""
     if job.get("module"):
         return ((n or "network", m) for n, m in network.named_modules() if not any(m.children()))
-    return _operations(network)
+    return operations_of(network)
 
 
-def _operations(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+def operations_of(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Return every operation with its name, in the order of the network."""
     for module in network.modules():
         name = getattr(module, "operation_name", None)
         if name is not None:
@@ -195,7 +196,7 @@ def _linear(operation: Operation) -> nn.Module:
 
 def _share_weights(network: nn.Module) -> nn.Module:
     """Let tied maps use the weight of their embedding, drawn small as GPT-2 does."""
-    parts: dict[str, Any] = dict(_operations(network))
+    parts: dict[str, Any] = dict(operations_of(network))
     for part in parts.values():
         if tied := getattr(part, "tied", ""):
             part.weight = parts[tied].tokens.weight
