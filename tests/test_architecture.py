@@ -89,6 +89,7 @@ def test_the_command_line_has_the_agreed_options() -> None:
         "phases": "--at --output-format",
         "compare": f"--folds --holdout --output --random-state --output-format {data} --group "
         f"--features --workload",
+        "calibrate": "--output --workers --backend --output-format",
         "oracle": "--cluster --devices --strategy --global-batch --device-batch --knee --samples "
         "--optimizer --precision --at --module --input-shape --vocabulary --output "
         "--output-format",

@@ -29,6 +29,7 @@ _VERBS = {
     "explain": "Say what a fitted expression means.",
     "phases": "Say where the steps of a campaign spend their time, and why workers wait.",
     "compare": "Fit every form and every black box on the same folds.",
+    "calibrate": "Measure this machine's rates and links: a cluster file.",
     "oracle": "Say what a step costs under every parallel strategy on a cluster.",
     "validate": "Replay published numbers.",
     "list": "List forms, spaces, workloads, executors or studies.",

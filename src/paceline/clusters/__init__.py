@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from paceline.clusters._algorithms import ALGORITHMS
 from paceline.clusters._catalogue import list_clusters, load_cluster, save_cluster
 from paceline.clusters._cluster import PRECISIONS, Cluster, Device, Kernel, Level, Link
 from paceline.clusters._collectives import (
-    ALGORITHMS,
     all_gather,
     all_reduce,
     all_to_all,

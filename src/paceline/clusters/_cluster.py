@@ -101,6 +101,9 @@ class Link:
         Least time of a collective, however small: max(floor, alpha + beta n).
     contention
         Factor on beta when all devices of a level talk at once.
+    message_latency_s, message_bandwidth
+        Of plain messages from one device to another, where they differ from those of
+        collectives; None: they do not.
     """
 
     name: str
@@ -108,6 +111,8 @@ class Link:
     bandwidth: float
     floor_s: float = 0.0
     contention: float = 1.0
+    message_latency_s: float | None = None
+    message_bandwidth: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +158,9 @@ class Cluster:
     slowdowns
         How many times longer a worker computes when 1, 2, 3 … of them share a node, beyond
         waiting for a core: they share caches and memory. Empty: not at all.
+    exchange_slowdowns
+        How many times longer a collective of 1, 2, 3 … workers of a node takes than their link
+        says. Empty: as many times longer as there are more workers than cores.
     price_per_device_hour
         Money; None where unknown.
     currency
@@ -169,6 +177,7 @@ class Cluster:
     n_devices: int = 0
     n_cores: int = 0
     slowdowns: tuple[float, ...] = ()
+    exchange_slowdowns: tuple[float, ...] = ()
     price_per_device_hour: float | None = None
     currency: str = "USD"
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -176,13 +185,27 @@ class Cluster:
 
     def crowding(self, n_workers: ArrayLike) -> NDArray[np.float64]:
         """Return how many times longer each of so many workers computes than one alone."""
-        n = np.asarray(n_workers, float)
-        on_node = np.minimum(n, self.devices_per_node or np.inf)
-        waiting = np.maximum(1.0, on_node / self.n_cores) if self.n_cores else np.ones_like(n)
-        if not self.slowdowns:
-            return waiting
-        counts = np.arange(1, len(self.slowdowns) + 1)
-        return np.asarray(waiting * np.interp(on_node, counts, self.slowdowns))
+        return self._waiting(n_workers) * self._measured(n_workers, self.slowdowns)
+
+    def exchange_crowding(self, n_workers: ArrayLike) -> NDArray[np.float64]:
+        """Return how many times longer so many workers exchange than their link says."""
+        if self.exchange_slowdowns:
+            return self._measured(n_workers, self.exchange_slowdowns)
+        return self._waiting(n_workers)
+
+    def _waiting(self, n_workers: ArrayLike) -> NDArray[np.float64]:
+        on_node = self._on_node(n_workers)
+        return np.maximum(1.0, on_node / (self.n_cores or np.inf))
+
+    def _measured(self, n_workers: ArrayLike, slowdowns: tuple[float, ...]) -> NDArray[np.float64]:
+        on_node, counts = self._on_node(n_workers), np.arange(1, len(slowdowns) + 1)
+        if not slowdowns:
+            return np.ones_like(on_node)
+        return np.asarray(np.interp(on_node, counts, slowdowns), float)
+
+    def _on_node(self, n_workers: ArrayLike) -> NDArray[np.float64]:
+        most = float(self.devices_per_node or np.inf)
+        return np.asarray(np.minimum(np.asarray(n_workers, float), most))
 
     def __str__(self) -> str:
         inside, *outside = self.levels

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from paceline.clusters._cluster import Cluster
+from paceline.clusters._cluster import Cluster, Link
 from paceline.errors import InvalidInputError
 
 FloatArray = NDArray[np.float64]
@@ -58,6 +58,8 @@ class Span:
         Seconds per byte when one flow of every group crosses at once, as in a flat ring.
     beta_all
         Seconds per byte when every member sends across at once.
+    message_s, message_factor
+        Latency of a plain message, and its seconds per byte by those of a collective.
     """
 
     members: FloatArray
@@ -66,6 +68,8 @@ class Span:
     floor_s: float
     beta_one: FloatArray
     beta_all: FloatArray
+    message_s: float
+    message_factor: float
 
 
 def spans_of(cluster: Cluster, n: ArrayLike, stride: ArrayLike = 1) -> list[Span]:
@@ -96,13 +100,17 @@ def spans_of(cluster: Cluster, n: ArrayLike, stride: ArrayLike = 1) -> list[Span
             crossing_all = all_ = np.maximum(
                 crossing_all, beta * _contention(factor, flows / unit, flows)
             )
-        spans.append(
-            Span(
-                np.ceil(above / below), below, level.link.latency_s, level.link.floor_s, one, all_
-            )
-        )
+        spans.append(_span(level.link, np.ceil(above / below), below, (one, all_)))
         oversubscription = level.oversubscription
     return spans
+
+
+def _span(
+    link: Link, members: FloatArray, below: FloatArray, betas: tuple[FloatArray, FloatArray]
+) -> Span:
+    message_s = link.latency_s if link.message_latency_s is None else link.message_latency_s
+    factor = link.bandwidth / (link.message_bandwidth or link.bandwidth)
+    return Span(members, below, link.latency_s, link.floor_s, *betas, message_s, factor)
 
 
 def _inner_contention(

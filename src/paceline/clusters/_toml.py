@@ -19,7 +19,16 @@ _SCHEMA_PATTERN = re.compile(r"paceline/cluster/(\d+)")
 _TOP = ("schema", *(f.name for f in fields(Cluster)))
 # figures that may be 0
 _MAY_BE_ZERO = (
-    *("latency_s", "floor_s", "launch_s", "half_flop", "n_devices", "n_cores", "size"),
+    *(
+        "latency_s",
+        "floor_s",
+        "message_latency_s",
+        "launch_s",
+        "half_flop",
+        "n_devices",
+        "n_cores",
+        "size",
+    ),
     *("s_per_flop", "s_per_input_byte", "s_per_output_byte", "s_per_weight_byte"),
     "s_per_sample_weight_byte",
 )
@@ -59,16 +68,17 @@ def cluster_from_dict(data: Mapping[str, Any], origin: str = "cluster") -> Clust
         reader.check_figure(found, name, "")
     if not isinstance(found.get("unverified", False), bool):
         reader.refuse("unverified", "must be true or false", found["unverified"])
-    found["slowdowns"] = _slowdowns(reader, found.get("slowdowns", ()))
+    for name in ("slowdowns", "exchange_slowdowns"):
+        found[name] = _slowdowns(reader, found.get(name, ()), name)
     found["device"] = _device(reader, found["device"])
     found["levels"] = _levels(reader, found["levels"])
     found["sources"] = _sources(reader, found.get("sources", {}))
     return Cluster(**found)
 
 
-def _slowdowns(reader: _Reader, data: Any) -> tuple[float, ...]:
+def _slowdowns(reader: _Reader, data: Any, field: str) -> tuple[float, ...]:
     if not isinstance(data, list | tuple) or not all(_is_number(x) and x >= 1 for x in data):
-        reader.refuse("slowdowns", "must be a list of numbers of at least 1", data)
+        reader.refuse(field, "must be a list of numbers of at least 1", data)
     return tuple(float(x) for x in data)
 
 

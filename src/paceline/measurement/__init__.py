@@ -2,6 +2,9 @@
 
 from paceline.measurement._assignment import Assignment
 from paceline.measurement._balance import Balance, BalanceTry, balance_shares
+from paceline.measurement._calibration import calibrate
+from paceline.measurement._calibration_describe import Calibration
+from paceline.measurement._calibration_probes import NetworkProbe
 from paceline.measurement._campaign import Campaign
 from paceline.measurement._dry_run import DryRun, dry_run
 from paceline.measurement._measure import measure
@@ -18,16 +21,19 @@ __all__ = [
     "Assignment",
     "Balance",
     "BalanceTry",
+    "Calibration",
     "Campaign",
     "DryRun",
     "Limits",
     "Measured",
+    "NetworkProbe",
     "PhaseRun",
     "Progress",
     "Protocol",
     "Replay",
     "Study",
     "balance_shares",
+    "calibrate",
     "combine_lives",
     "dry_run",
     "list_studies",

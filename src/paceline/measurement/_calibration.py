@@ -1,0 +1,60 @@
+"""Measure this machine and describe it as a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paceline.errors import InvalidInputError
+from paceline.measurement._calibration_describe import Calibration, describe
+from paceline.measurement._calibration_plan import Plan, ProgressCallback
+from paceline.measurement._calibration_probes import NetworkProbe, network_probes
+
+
+def calibrate(
+    *,
+    workers: Sequence[int] = (1, 2, 3),
+    n_lives: int = 2,
+    backend: str = "gloo",
+    name: str = "here",
+    probes: Sequence[NetworkProbe] | None = None,
+    progress: ProgressCallback | None = None,
+) -> Calibration:
+    """Measure this machine: rates, memory, layers of small networks, exchanges.
+
+    Parameters
+    ----------
+    workers
+        Numbers of workers to measure exchanges between and slowing down with; 1 is always
+        measured.
+    n_lives
+        Fresh processes that everything is measured in; the least time counts.
+    backend
+        Of ``torch.distributed``: ``gloo``, or ``nccl`` where there are GPUs.
+    name
+        Of the cluster.
+    probes
+        Networks to run instead of those that are shipped.
+    progress
+        Called with what is done, the total, and what comes next.
+
+    Raises
+    ------
+    MissingDependencyError
+        When PyTorch is not installed.
+    ExecutionError
+        When a worker fails; all of them are ended.
+    """
+    counts = _counts(workers)
+    if n_lives < 1:
+        raise InvalidInputError(f"`n_lives` must be at least 1, but got {n_lives}.")
+    shown = network_probes() if probes is None else tuple(probes)
+    plan = Plan(counts=counts, probes=shown, n_lives=n_lives, backend=backend)
+    return describe(plan, plan.measure(progress or (lambda done, total, label: None)), name)
+
+
+def _counts(workers: Sequence[int]) -> tuple[int, ...]:
+    if not workers or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in workers):
+        raise InvalidInputError(
+            f"`workers` must be positive whole numbers, but got {list(workers)!r}."
+        )
+    return tuple(sorted({1, *workers}))

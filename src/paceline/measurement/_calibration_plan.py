@@ -1,0 +1,75 @@
+"""All runs of a calibration, in fresh processes that are gone at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any
+
+from paceline.errors import MissingDependencyError
+from paceline.executors import Job, WorkerPool, load_executor
+from paceline.measurement._calibration_probes import (
+    NetworkProbe,
+    exchange_job,
+    memory_job,
+    rates_job,
+)
+
+_TIMEOUT_S = 300.0
+
+Rows = Sequence[Mapping[str, Any]]
+Found = Mapping[tuple[str, int], list[list[Rows]]]  # by run and workers: by life, by worker
+ProgressCallback = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All runs of a calibration, life by life, so that the lives of one run are apart."""
+
+    counts: tuple[int, ...]
+    probes: tuple[NetworkProbe, ...]
+    n_lives: int
+    backend: str
+
+    def measure(self, progress: ProgressCallback) -> Found:
+        """Return the rows of every worker by what was run, number of workers, and life."""
+        python = _python()
+        total = self.n_lives * sum(len(self._jobs(n)) for n in self.counts)
+        found: dict[tuple[str, int], list[list[Rows]]] = {}
+        done = 0
+        for _ in range(self.n_lives):
+            for n in self.counts:
+                with self._pool(python, n) as pool:
+                    for label, job in self._jobs(n).items():
+                        progress(done, total, label)
+                        record = pool.run(job, _TIMEOUT_S)
+                        rows: list[Rows] = [worker.layers for worker in record.workers]
+                        found.setdefault((label, n), []).append(rows)
+                        done += 1
+        progress(total, total, "done")
+        return found
+
+    def _pool(self, python: str, n_workers: int) -> WorkerPool:
+        script = str(files("paceline.executors") / "workers" / "torch_calibrate.py")
+        return WorkerPool(lambda rank: [python, script, self.backend], n_workers)
+
+    def _jobs(self, n: int) -> dict[str, Job]:
+        if n == 1:
+            networks = {f"{i}: {probe}": probe.job() for i, probe in enumerate(self.probes)}
+            return {"rates": rates_job(), "memory": memory_job(), **networks}
+        some = {i: replace(self.probes[i], n_steps=3) for i in self.crowded}
+        crowd = {f"{i}: {probe}": probe.job(n) for i, probe in some.items()}
+        return {f"exchanges of {n} workers": exchange_job(n), **crowd}
+
+    @property
+    def crowded(self) -> tuple[int, ...]:
+        """Which networks are run by several workers at once: a small one and a large one."""
+        return tuple(sorted({0, len(self.probes) - 1}))
+
+
+def _python() -> str:
+    executor = load_executor("torch")
+    if executor.python is None:
+        raise MissingDependencyError("`paceline calibrate`", "PyTorch", "torch")
+    return executor.python

@@ -1,0 +1,93 @@
+"""What a calibration runs: short networks whose layers differ in kind and size, and exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.executors import Job
+from paceline.workloads import LayerGraph, load_workload
+
+MATMUL_SIZES = (16, 32, 64, 128, 256, 512, 1024)
+# batch, channels, filters, side, kernel
+CONV_SHAPES = (
+    *((1, 4, 4, 8, 3), (4, 8, 16, 16, 3), (8, 16, 32, 16, 3), (8, 32, 32, 28, 3)),
+    *((8, 64, 64, 28, 3), (8, 64, 128, 28, 3)),
+)
+MEMORY_BYTES = 64 << 20  # beyond the caches of a core
+EXCHANGE_BYTES = tuple(1 << k for k in range(10, 25))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkProbe:
+    """A workload with values and a batch, run for a few steps."""
+
+    workload: str
+    values: Mapping[str, Any]
+    batch: int
+    n_steps: int = 8
+
+    @property
+    def graph(self) -> LayerGraph:
+        """The layers that are timed."""
+        return load_workload(self.workload).graph(self.values)
+
+    def job(self, n_workers: int = 1) -> Job:
+        """Return what workers are asked to run."""
+        return Job(
+            **load_workload(self.workload).job_keywords(self.values),
+            device_batches=(self.batch,) * n_workers,
+            n_warmup=2,
+            n_steps=self.n_steps,
+            data={"kind": "generated", "n_samples": self.batch * n_workers},
+            values={"probe": "network"},
+        )
+
+    def __str__(self) -> str:
+        return f"{self.workload}, {self.batch} samples"
+
+
+def network_probes() -> tuple[NetworkProbe, ...]:
+    """Return networks of all common kinds of layers, small and large."""
+
+    def probe(workload: str, batch: int, n_steps: int = 8, **values: Any) -> NetworkProbe:
+        return NetworkProbe(workload=workload, values=values, batch=batch, n_steps=n_steps)
+
+    return (
+        probe("lenet5", 16, 20, filters=4, kernel_size=3, padding="same", activation="tanh"),
+        probe("lenet5", 96, 12, filters=16, kernel_size=4),
+        probe("lenet5", 64, 10, filters=32, dataset="cifar10", kernel_size=3),
+        probe("mlp", 32, 16, hidden=3, width=256),
+        probe("mlp", 128, 8, hidden=1, width=1024),
+        probe("gpt", 8, 8, layers=2, width=64, heads=2, length=32, vocabulary=512),
+        probe("gpt", 8, 5, layers=2, width=192, heads=6, length=96, vocabulary=2048),
+        probe("resnet18", 8, 4, filters=64, image_size=32, n_classes=100),
+        probe("resnet18", 8, 5, filters=32, image_size=64, n_classes=10),
+    )
+
+
+def rates_job(n_repeats: int = 3) -> Job:
+    """Return the job that times matrix products and convolutions."""
+    sizes = {"matmul": list(MATMUL_SIZES), "conv": [list(shape) for shape in CONV_SHAPES]}
+    return _bare_job(1, {"probe": "rates", "n_repeats": n_repeats, **sizes})
+
+
+def memory_job(n_repeats: int = 10) -> Job:
+    """Return the job that times the memory."""
+    return _bare_job(1, {"probe": "memory", "n_repeats": n_repeats, "n_bytes": MEMORY_BYTES})
+
+
+def exchange_job(n_workers: int, n_repeats: int = 40) -> Job:
+    """Return the job that times exchanges between so many workers."""
+    sizes = list(EXCHANGE_BYTES)
+    return _bare_job(n_workers, {"probe": "collectives", "n_repeats": n_repeats, "sizes": sizes})
+
+
+def _bare_job(n_workers: int, values: Mapping[str, Any]) -> Job:
+    return Job(
+        sample={"shape": [1], "n_classes": 2},
+        optimizer={"name": "sgd", "learning_rate": 0.1},
+        device_batches=(1,) * n_workers,
+        values=values,
+    )
