@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,10 +17,11 @@ from paceline.oracle._enumerate import ALL, PARTS, named_strategies
 from paceline.oracle._limits import limits_of
 from paceline.oracle._result import SweepResult
 from paceline.oracle._sweep import sweep
-from paceline.scenario import Strategy, StrategyTable
+from paceline.scenario import DEGREES, Strategy, StrategyTable
 from paceline.workloads import LayerGraph
 
 Integers = NDArray[np.int64]
+Label = tuple[str, int]  # name of a strategy, and number of devices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,10 @@ class Survey:
     @property
     def limits(self) -> dict[str, str]:
         """Largest degree of every strategy here, with the layer that sets it."""
-        used = {PARTS[part][0] for name in self.names for part in name.split("+")}
+        asked = [name.split("+") for name in self.names]
+        used = {PARTS[part][0] for parts in asked for part in parts if part in PARTS}
+        table = self.result.table
+        used |= {degree for degree in DEGREES if (table[degree] > 1).any()}
         known = limits_of(columns_of(self.result.graph))
         return {
             name: f"at most {limit.largest}: {limit}"
@@ -148,66 +152,68 @@ def survey(
     """
     if (global_batch is None) == (device_batch is None):
         raise InvalidInputError("Give either `global_batch` or `device_batch`, not both.")
-    rows = _given(strategies, n_devices) if strategies else None
-    labels: list[tuple[str, int]] = []
-    tables: list[StrategyTable] = []
-    for n in n_devices:
-        batch = global_batch if device_batch is None else device_batch * n
-        for name in names if rows is None else rows.get(n, {}):
-            found = (
-                named_strategies(name, n, batch)
-                if rows is None
-                else StrategyTable.from_strategies([rows[n][name]])
-            )
-            if found is not None:
-                labels += [(name, n)] * len(found)
-                tables.append(found)
-    if not tables:
-        raise InvalidInputError(
-            f"No strategy of {', '.join(names)} has degrees above one that multiply to "
-            f"{', '.join(map(str, n_devices))}. Try: data"
-        )
-    asked = np.array([n for _, n in labels])
-    batches = (
-        asked * device_batch if device_batch is not None else np.full(len(asked), global_batch)
-    )
-    table = StrategyTable.concatenate(tables)
+
+    def batch_of(n: int) -> int:
+        return device_batch * n if device_batch is not None else int(global_batch or 0)
+
+    found = _given(strategies, n_devices) if strategies else _named(names, n_devices, batch_of)
+    labels = [label for label, table in found for _ in range(len(table))]
+    table = StrategyTable.concatenate([table for _, table in found])
+    batches = np.array([batch_of(n) for _, n in labels])
     result = sweep(
-        graph,
-        cluster,
-        table,
-        global_batch=batches,
-        optimizer=optimizer,
-        precision=precision,
+        graph, cluster, table, global_batch=batches, optimizer=optimizer, precision=precision
     )
     chosen = _nearest(result, labels)
     return Survey(
         names=tuple(labels[row][0] for row in chosen),
-        n_devices=asked[chosen],
+        n_devices=np.array([labels[row][1] for row in chosen]),
         result=result.take(chosen),
         n_scenarios=len(table),
     )
 
 
-def _given(
-    strategies: Sequence[Strategy], n_devices: Sequence[int]
-) -> dict[int, dict[str, Strategy]]:
-    """Group the user's own strategies by devices; degrees must multiply to a number asked for."""
-    found: dict[int, dict[str, Strategy]] = {}
-    for strategy in strategies:
-        n = strategy.n_devices
-        if n not in n_devices:
-            raise InvalidInputError(
-                f"The degrees of a strategy must multiply to the number of devices "
-                f"({', '.join(map(str, n_devices))}), but {strategy} multiplies to {n}."
-            )
-        found.setdefault(n, {})[str(strategy)] = strategy
+def _named(
+    names: Sequence[str], n_devices: Sequence[int], batch_of: Callable[[int], int]
+) -> list[tuple[Label, StrategyTable]]:
+    """Return the strategies of every name and number of devices; one device is always serial."""
+    found = []
+    for n in n_devices:
+        for name in names if n > 1 else dict.fromkeys(["serial", *names]):
+            table = named_strategies(name, n, batch_of(n))
+            if table is not None:
+                found.append(((name, n), table))
+    if not found:
+        raise InvalidInputError(
+            f"A strategy of {', '.join(names)} must have degrees above one that multiply to the "
+            f"number of devices, but none has for {', '.join(map(str, n_devices))}. Try: data"
+        )
     return found
 
 
-def _nearest(result: SweepResult, labels: Sequence[tuple[str, int]]) -> Integers:
+def _given(
+    strategies: Sequence[Strategy], n_devices: Sequence[int]
+) -> list[tuple[Label, StrategyTable]]:
+    """Return the user's own strategies; degrees must multiply to a number asked for."""
+    found = []
+    for strategy in strategies:
+        n = strategy.n_devices
+        if n not in n_devices:
+            product = " * ".join(str(getattr(strategy, d)) for d in DEGREES if _used(strategy, d))
+            raise InvalidInputError(
+                "The degrees of a strategy must multiply to a number of devices asked for "
+                f"({', '.join(map(str, n_devices))}), but got {product or 1} = {n}."
+            )
+        found.append(((str(strategy), n), StrategyTable.from_strategies([strategy])))
+    return found
+
+
+def _used(strategy: Strategy, degree: str) -> bool:
+    return bool(getattr(strategy, degree) > 1)
+
+
+def _nearest(result: SweepResult, labels: Sequence[Label]) -> Integers:
     """Return the fastest row of every label that fits, else the smallest, else the first."""
-    best: dict[tuple[str, int], tuple[int, float, int]] = {}
+    best: dict[Label, tuple[int, float, int]] = {}
     fits, possible = result.fits, result.is_possible
     memory, step = result.memory_bytes, result.step_s
     for row, label in enumerate(labels):

@@ -99,7 +99,7 @@ def split_grid(p: int, n_axes: int) -> Grid:
     if n_axes <= 1:
         return (p,) * n_axes
     inner = next(q for q in range(round(p ** (1 / n_axes)) + 1, 0, -1) if _fits(p, q, n_axes))
-    return (*split_grid(p // inner, n_axes - 1), inner)
+    return tuple(sorted((*split_grid(p // inner, n_axes - 1), inner), reverse=True))
 
 
 def _fits(p: int, inner: int, n_axes: int) -> bool:
