@@ -30,9 +30,10 @@ def test_without_a_batch_a_term_is_named_by_what_moves_it_most() -> None:
 
 def test_a_term_in_words_puts_the_strongest_first_and_like_powers_together() -> None:
     powers = {"n_layers": 0.667, "n_gpus": 0.14, "seq_len": 1.96, "batch": 1.0, "steps": 1.01}
+    powers["d_model"] = 0.75
     assert term_in_words(PosynomialTerm(coefficient_s=1.0, powers=powers)) == (
-        "grows with the square of seq_len, in proportion to steps and batch, like "
-        "n_layers^0.667, and slightly with n_gpus"
+        "grows with the square of seq_len, in proportion to steps and batch, like d_model^0.75 "
+        "and n_layers^0.667, and slightly with n_gpus"
     )
 
 

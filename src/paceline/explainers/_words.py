@@ -61,11 +61,9 @@ def _grouped(powers: Mapping[str, float]) -> list[str]:
     names: dict[str, list[str]] = {}
     for name in sorted(powers, key=lambda n: -abs(powers[n])):
         phrase = _phrase(powers[name])
-        names.setdefault(phrase or f"like {_power(name, powers[name])}", []).append(name)
-    return [
-        phrase if phrase.startswith("like ") else f"{_plural(phrase, group)} {listed(group)}"
-        for phrase, group in names.items()
-    ]
+        named = name if phrase else _power(name, powers[name])
+        names.setdefault(phrase or "like", []).append(named)
+    return [f"{_plural(phrase, group)} {listed(group)}" for phrase, group in names.items()]
 
 
 def listed(parts: Iterable[str]) -> str:
