@@ -123,7 +123,8 @@ def fit_rates(rows: Sequence[Mapping[str, Any]]) -> RateCurve:
     efficiency = {kind: rate / peak for kind, rate in best.items()}
     work = np.array([row["flop"] / best[row["kind"]] for row in rows])
     seconds = np.array([row["forward_s"] for row in rows])
-    launch = max(0.0, float(np.min(seconds - work)))
+    smallest = int(np.argmin(work))
+    launch = max(0.0, float(seconds[smallest] - work[smallest]))
     spare = np.median(np.clip(seconds - launch - work, 0, None))
     return RateCurve(
         peak_flops=peak,

@@ -1,0 +1,188 @@
+"""Calibration: its fits on planted times, and a small one of this machine."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from paceline.cli._main import command
+from paceline.clusters import (
+    Cluster,
+    Device,
+    Level,
+    Link,
+    all_reduce,
+    kernel_time,
+    load_cluster,
+    point_to_point,
+    save_cluster,
+)
+from paceline.errors import ExecutionError, InvalidInputError, MissingDependencyError
+from paceline.executors import FrameworkExecutor, WorkerPool
+from paceline.measurement import NetworkProbe, calibrate
+from paceline.measurement._calibration_fit import (
+    Exchanges,
+    LayerTime,
+    fit_kernels,
+    fit_line,
+    fit_link,
+    fit_messages,
+    fit_rates,
+    held_out_error,
+)
+
+DEVICE = Device(name="d", peak_flops={"float32": 1e11}, memory_bytes=1e9, memory_bandwidth=1e10)
+
+
+def one_level(**link: float) -> Cluster:
+    wire = Link(**{"name": "wire", "latency_s": 1e-5, "bandwidth": 1e9, **link})
+    return Cluster(name="c", device=DEVICE, levels=(Level(name="node", size=4, link=wire),))
+
+
+def test_planted_lines_are_found_through_noise() -> None:
+    rng = np.random.default_rng(0)
+    figures = 10 ** rng.uniform([4, 3, 3, 2, 3], [9, 7, 7, 6, 8], (60, 5))
+    planted = np.array([5e-5, 1e-11, 1e-10, 0.0, 2e-10, 0.0])
+    seconds = (planted[0] + figures @ planted[1:]) * rng.normal(1, 0.05, 60)
+    found = fit_line(figures, seconds)
+    assert np.all(found >= 0)
+    predicted = found[0] + figures @ found[1:]
+    assert np.mean(np.abs(predicted / seconds - 1)) < 0.08
+    assert found[1] == pytest.approx(planted[1], rel=0.1)
+
+
+def test_a_fit_lies_neither_above_nor_below() -> None:
+    rng = np.random.default_rng(1)
+    figures = np.column_stack([rng.uniform(1e6, 1e8, 200), *np.zeros((4, 200))])
+    seconds = figures[:, 0] * 1e-10 * np.exp(rng.normal(0, 0.3, 200))
+    found = fit_line(figures, seconds)
+    assert np.median(seconds / (found[0] + figures @ found[1:])) == pytest.approx(1, abs=0.08)
+
+
+def test_every_kind_and_pass_has_its_own_kernel() -> None:
+    times = [
+        LayerTime(kernel=name, figures=(flop, 0, 0, 0, 0), seconds=1e-4 + flop * slope)
+        for name, slope in (("conv", 1e-10), ("conv_backward", 3e-10))
+        for flop in (1e6, 1e7, 1e8)
+    ]
+    device = Device(
+        name="d",
+        peak_flops={"float32": 1e11},
+        memory_bytes=1e9,
+        memory_bandwidth=1e10,
+        kernels=fit_kernels(times),
+    )
+    assert kernel_time(device, 5e7, kind="conv") == pytest.approx(5.1e-3, rel=1e-3)
+    assert kernel_time(device, 5e7, kind="conv", backward=True) == pytest.approx(15.1e-3, rel=1e-3)
+
+
+def test_a_planted_link_is_found() -> None:
+    planted = one_level(latency_s=4e-5, bandwidth=2e9, floor_s=3e-4)
+    n_bytes = 2.0 ** np.arange(10, 25)
+    seconds = all_reduce(planted, n_bytes, 2)
+    exchanges = Exchanges(n_workers=np.full(15, 2.0), n_bytes=n_bytes, seconds=seconds)
+    link = fit_link(one_level(), exchanges)
+    assert link.bandwidth == pytest.approx(2e9, rel=0.05)
+    assert link.floor_s == pytest.approx(3e-4, rel=0.05)
+    assert held_out_error(one_level(), exchanges) < 0.03
+
+
+def test_messages_have_their_own_line() -> None:
+    n_bytes = np.array([1e3, 1e5, 1e7])
+    latency, bandwidth = fit_messages(n_bytes, 1e-4 + n_bytes / 2e9)
+    assert (latency, bandwidth) == pytest.approx((1e-4, 2e9), rel=1e-2)
+    cluster = one_level(message_latency_s=latency, message_bandwidth=bandwidth, floor_s=1.0)
+    assert point_to_point(cluster, 1e6) == pytest.approx(6e-4, rel=1e-2)
+
+
+def test_rates_give_a_peak_and_its_shares() -> None:
+    rows = [
+        {"kind": kind, "flop": flop, "forward_s": 1e-5 + flop / rate, "backward_s": 1.0}
+        for kind, rate in (("linear", 1e11), ("conv", 5e10))
+        for flop in (1e5, 1e7, 1e9)
+    ]
+    curve = fit_rates(rows)
+    assert curve.peak_flops == pytest.approx(1e11, rel=0.01)
+    assert curve.efficiency["conv"] == pytest.approx(0.5, rel=0.01)
+    assert curve.launch_s == pytest.approx(1e-5, rel=0.3)
+
+
+def test_crowding_follows_what_was_measured() -> None:
+    cluster = Cluster(
+        name="c",
+        device=DEVICE,
+        levels=one_level().levels,
+        n_cores=2,
+        slowdowns=(1.0, 1.1, 1.2),
+        exchange_slowdowns=(1.0, 1.0, 3.0),
+    )
+    assert cluster.crowding([1, 2, 3]) == pytest.approx([1, 1.1, 1.8])
+    assert cluster.exchange_crowding([2, 3]) == pytest.approx([1, 3])
+    plain = Cluster(name="c", device=DEVICE, levels=one_level().levels, n_cores=2)
+    assert plain.exchange_crowding([2, 4]) == pytest.approx([1, 2])
+
+
+@pytest.mark.parametrize("workers", [(), (0,), (1, -2), (True,), (1.5,)])
+def test_numbers_of_workers_are_whole_and_positive(workers) -> None:
+    with pytest.raises(InvalidInputError, match="positive whole numbers"):
+        calibrate(workers=workers)
+
+
+def test_without_torch_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FrameworkExecutor, "python", property(lambda self: None))
+    with pytest.raises(MissingDependencyError, match=r"paceline\[torch\]"):
+        calibrate()
+
+
+def test_the_command_line_names_what_is_wrong(tmp_path: Path) -> None:
+    out = str(tmp_path / "here.toml")
+    done = CliRunner().invoke(command, ["calibrate", "-o", out, "--workers", "1,x"])
+    assert isinstance(done.exception, InvalidInputError) and "1,x" in str(done.exception)
+    done = CliRunner().invoke(command, ["calibrate", "-o", str(tmp_path / "no" / "here.toml")])
+    assert isinstance(done.exception, InvalidInputError)
+
+
+SMALL = (
+    NetworkProbe(workload="mlp", values={"width": 32}, batch=4, n_steps=2),
+    NetworkProbe(workload="lenet5", values={"filters": 4}, batch=2, n_steps=2),
+)
+
+
+@pytest.mark.serial
+@pytest.mark.slow
+def test_a_small_calibration_gives_a_cluster_file(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    seen: list[tuple[int, int, str]] = []
+    found = calibrate(
+        workers=(2,), n_lives=1, probes=SMALL, progress=lambda *step: seen.append(step)
+    )
+    assert seen[-1][0] == seen[-1][1] > 5
+    save_cluster(found.cluster, tmp_path / "here.toml")
+    cluster = load_cluster(tmp_path / "here.toml")
+    assert cluster == found.cluster
+    assert {"linear", "linear_backward", "conv", "update_adam"} <= set(cluster.device.kernels)
+    assert cluster.device.peak_flops["float32"] > 1e8 and cluster.n_devices == 2
+    times = all_reduce(cluster, [1e3, 1e6, 1e9], 2)
+    assert 0 < times[0] <= times[1] < times[2]
+    assert found.exchange_error is not None and "held out" in str(found)
+
+
+@pytest.mark.serial
+@pytest.mark.slow
+def test_a_failed_calibration_leaves_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    pids: list[int] = []
+    run = WorkerPool.run
+
+    def failing(pool: WorkerPool, job, timeout_s: float):
+        pool.start()
+        pids.extend(pool.pids)
+        return run(pool, job, 1e-3)
+
+    monkeypatch.setattr(WorkerPool, "run", failing)
+    with pytest.raises(ExecutionError):
+        calibrate(workers=(2,), n_lives=1, probes=SMALL)
+    listed = subprocess.run(["ps", "-o", "pid="], capture_output=True, text=True)
+    assert pids and not set(map(str, pids)) & set(listed.stdout.split())
