@@ -29,8 +29,8 @@ def command_of(name: str, roles: dict) -> str:
     options = {key: ",".join(roles[key]) for key in ("intrinsic", "extrinsic", "categorical")}
     parts = [f"--{key} {value}" for key, value in options.items() if value]
     parts += [f"--group {roles['group']}"] if "group" in roles else []
-    command = f"$ paceline fit {name}.csv --form posynomial -o {name}.json"
-    return " \\\n    ".join([command, *parts]) + f"\n$ paceline explain {name}.json"
+    command = f"$ paceline fit {name}.csv --form posynomial -o model.json"
+    return " \\\n    ".join([command, *parts]) + "\n$ paceline explain model.json"
 
 
 def explanation_of(path: Path) -> tuple[dict, str]:
