@@ -76,7 +76,7 @@ def knees(found: Survey, *, least_gain: float = LEAST_GAIN) -> dict[str, Knee]:
     rate = found.result.global_batch / found.result.step_s
     rows_by_name = {"best": [found.best[n] for n in sorted(found.best)]}
     for row, name in enumerate(found.names):
-        if found.result.fits[row]:
+        if found.result.fits[row] and name != "serial":
             rows_by_name.setdefault(name, []).append(row)
     return {
         name: knee([int(found.n_devices[r]) for r in rows], rate[rows], least_gain=least_gain)

@@ -13,16 +13,16 @@ from paceline.scenario import DEGREES, Strategy
 from paceline.units import format_number, format_seconds
 
 _WIDTH = 80
-_LABEL = 21
+_LABEL = 17
 _SHORT = {
     "weight update": "update",
     "pipeline bubble": "bubble",
     "layer-wise collectives": "layers",
     "halo exchange": "halo",
-    "pipeline transfers": "transfers",
-    "gradient exchange": "gradients",
+    "pipeline transfers": "transfer",
+    "gradient exchange": "gradient",
 }
-_HEADER = ("", "compute", "comm.", "step", "epoch", "GiB", "eff.", "limit")
+_HEADER = ("  strategy", "compute", "comm.", "step", "epoch", "GiB", "eff.", "limit")
 
 
 def show_survey(found: Survey, n_samples: int | None = None) -> str:
@@ -44,10 +44,10 @@ def show_survey(found: Survey, n_samples: int | None = None) -> str:
             continue
         cells = [_row(found, int(row), epoch_s) for row in rows]
         batch = int(found.result.global_batch[rows[0]])
-        header = (f"{_devices(int(n))}, batch {batch}", *_HEADER[1:])
         shown = [0, 1, 2, 3, *([] if epoch_s is None else [4]), 5, 6, 7]
         picked = [[cell[i] for i in shown] for cell in cells]
-        blocks.append(table([header[i] for i in shown], picked))
+        title = f"{_devices(int(n))}, {batch} samples a step:"
+        blocks.append(f"{title}\n{table([_HEADER[i] for i in shown], picked)}")
     return "\n\n".join([*blocks, _notes(found)])
 
 
@@ -78,10 +78,15 @@ def _row(found: Survey, row: int, epoch_s: object) -> list[str]:
         format_seconds(float(result.communication_s[row])),
         format_seconds(float(result.step_s[row])),
         epoch,
-        f"{format_number(float(result.memory_bytes[row]) / 2**30)}{fits}".rstrip(),
+        f"{_gib(float(result.memory_bytes[row]))}{fits}".rstrip(),
         f"{100 * float(result['efficiency'][row]):.0f}%",
         _SHORT.get(word, word),
     ]
+
+
+def _gib(n_bytes: float) -> str:
+    gib = n_bytes / 2**30
+    return f"{gib:.2f}" if gib < 10 else format_number(gib)
 
 
 def short_label(strategy: Strategy) -> str:
@@ -99,7 +104,7 @@ def short_label(strategy: Strategy) -> str:
     extras = [f"m{strategy.micro_batches}"] if strategy.micro_batches > 1 else []
     extras += ["recompute"] if strategy.recompute else []
     label = " ".join([*words, *extras])
-    if len(label) <= _LABEL - 2:
+    if len(label) <= _LABEL:
         return label
     initials = [f"{_word(name, strategy)[0]}{n}" for name, n in degrees.items()]
     return " ".join([*initials, *(extra[:4] for extra in extras)])
