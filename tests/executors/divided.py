@@ -35,6 +35,8 @@ def divided_job(
         "stages": stages or [[0, len(keywords["network"])]],
         "replica_batches": batches,
         "split_layers": more.pop("split_layers", []),
+        "grid": more.pop("grid", []),
+        "n_leading": more.pop("n_leading", 0),
     }
     return Job(
         **keywords,

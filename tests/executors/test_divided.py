@@ -79,3 +79,21 @@ def test_layers_dealt_out_train_as_serial_ones(pools, serial, name, strategy):
     record = pools.run(divided_job(name, strategy, split_layers=names))
     for worker in record.workers:
         np.testing.assert_allclose(worker.losses, serial(name), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_leading", "strategy", "grid"),
+    [
+        ("lenet5", 2, {"spatial": 2}, [2, 1]),
+        ("resnet18", 8, {"spatial": 2}, [2, 1]),
+        ("resnet18", 6, {"spatial": 4}, [2, 2]),
+        ("resnet18", 6, {"data": 2, "spatial": 2}, [1, 2]),
+        ("resattnet18", 8, {"spatial": 2}, [2, 1, 1]),
+        ("resattnet18", 6, {"data": 2, "spatial": 2}, [1, 1, 2]),
+    ],
+)
+def test_space_dealt_out_trains_as_serial(pools, serial, name, n_leading, strategy, grid):
+    record = pools.run(divided_job(name, strategy, n_leading=n_leading, grid=grid))
+    for worker in record.workers:
+        np.testing.assert_allclose(worker.losses, serial(name), rtol=1e-5)
+    assert record.workers[0].traffic_bytes["send"] > 0

@@ -3,7 +3,8 @@
 A job with a `division` has ``strategy`` (degrees and more), ``placement`` (the workers of every
 replica, stage by stage, within a stage part by part), ``stages`` (first operation and the one
 behind the last of every stage), ``replica_batches``, and ``split_layers``, the names of the layers
-that a degree within a stage deals out.
+that a degree within a stage deals out; for space ``grid``, parts along each axis, and
+``n_leading``, how many operations work on blocks.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _MEMBERS = {
     "data": ("torch_data", "DataDivision"),
     "sharded": ("torch_sharded", "ShardedDivision"),
     "pipeline": ("torch_pipeline", "PipelineDivision"),
+    "spatial": ("torch_spatial", "SpatialDivision"),
     "filter": ("torch_filter", "FilterDivision"),
     "channel": ("torch_filter", "ChannelDivision"),
 }

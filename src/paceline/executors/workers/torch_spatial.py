@@ -1,0 +1,235 @@
+"""Spatial parallelism: height, width or depth of every sample dealt out, rims exchanged."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.nn import functional
+
+if TYPE_CHECKING:
+    from paceline.executors.workers import protocol
+    from paceline.executors.workers.torch_divided import Division
+    from paceline.executors.workers.torch_exchange import GatherParts
+    from paceline.executors.workers.torch_halo import Halo, SumOverParts, Window, bounds
+    from paceline.executors.workers.torch_network import operations_of
+    from paceline.executors.workers.torch_pipeline import all_reduce_gradients
+else:
+    import protocol  # neighbours: Paceline is not installed here
+    from torch_divided import Division
+    from torch_exchange import GatherParts
+    from torch_halo import Halo, SumOverParts, Window, bounds
+    from torch_network import operations_of
+    from torch_pipeline import all_reduce_gradients
+
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
+_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
+
+class Grid:
+    """Workers of a replica as blocks of space.
+
+    Parameters
+    ----------
+    division
+        Of the job; its ``grid`` says into how many parts each axis is cut.
+    place
+        Where this worker stands.
+    device
+        Kind of device that the mesh is of.
+    """
+
+    def __init__(self, division: dict[str, Any], place: Any, device: torch.device) -> None:
+        self.parts = tuple(division["grid"])
+        names = ("data", "pipeline", *(f"axis{i}" for i in range(len(self.parts))))
+        ranks = place.ranks.reshape(*place.ranks.shape[:2], *self.parts)
+        mesh = DeviceMesh(device.type, ranks, mesh_dim_names=names)
+        self.groups = [mesh.get_group(f"axis{i}") for i in range(len(self.parts))]
+        here = []
+        left = place.part
+        for i in range(len(self.parts)):
+            size = math.prod(self.parts[i + 1 :])
+            here.append(left // size)
+            left %= size
+        self.here = tuple(here)
+
+    def block(self, x: Tensor) -> Tensor:
+        """Return this worker's block of whole samples."""
+        for axis, (n_parts, part) in enumerate(zip(self.parts, self.here, strict=True), 2):
+            first, end = bounds(x.shape[axis], n_parts, part)
+            x = x.narrow(axis, first, end - first)
+        return x.contiguous()
+
+    def gather(self, x: Tensor, extents: Sequence[int]) -> Tensor:
+        """Return whole samples from all blocks; all must be equally large."""
+        for axis, (n_parts, n) in enumerate(zip(self.parts, extents, strict=True), 2):
+            if n_parts > 1:
+                x = GatherParts.apply(x, axis, n, self.groups[axis - 2])  # type: ignore
+        return x
+
+
+class SpatialDivision(Division):
+    """The leading layers on blocks of space; behind them every worker of a replica does all."""
+
+    def divide(self, network: nn.Module) -> None:
+        """Let the layers that the plan names work on blocks."""
+        if not isinstance(network, nn.Sequential):
+            raise protocol.RefusedError("Space is divided in networks that are chains of parts.")
+        self.grid = Grid(self.division, self.place, self.device)
+        self.n_leading = self.division["n_leading"]
+        shapes = _shapes(network, self.job["sample"]["shape"])
+        self.extents = shapes[str(network[self.n_leading - 1].operation_name)][1]
+        self._check(self.extents)
+        for name, operation in list(operations_of(network[: self.n_leading])):
+            _replace(network, operation, _on_blocks(operation, shapes[name], self.grid))
+        self.network = network
+        self.shared = {id(p) for p in network[self.n_leading :].parameters()}
+
+    def gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Train on this worker's blocks, then add up gradients over all workers of the layers."""
+        n_pieces = self.strategy.get("micro_batches", 1)
+        parts = []
+        for piece, wanted in zip(inputs.chunk(n_pieces), targets.chunk(n_pieces), strict=True):
+            blocks = self.network[: self.n_leading](self.grid.block(piece))  # type: ignore[index]
+            rest = self.network[self.n_leading :]  # type: ignore[index]
+            outputs = rest(self.grid.gather(blocks, self.extents))
+            loss = self.loss(outputs, wanted) * (len(piece) / len(inputs) * self.share)
+            torch.autograd.backward(loss)
+            parts.append(loss.detach())
+        for parameter in self.parameters():
+            if id(parameter) in self.shared and parameter.grad is not None:
+                parameter.grad.div_(self.place.n_parts)  # the same on all parts
+        all_reduce_gradients(self.parameters(), None)
+        return torch.stack(parts).sum().div(self.place.n_parts)
+
+    def _check(self, extents: Sequence[int]) -> None:
+        for n, n_parts in zip(extents, self.grid.parts, strict=True):
+            if n % n_parts:
+                raise protocol.RefusedError(
+                    f"The last layer on blocks must have extents that its grid divides, but "
+                    f"{tuple(extents)} is cut into {self.grid.parts}."
+                )
+
+
+class _OnBlocks(nn.Module):
+    """A convolution or a pooling that fetches the rims it needs."""
+
+    def __init__(self, inner: Any, windows: Sequence[Window], grid: Grid, filling: float) -> None:
+        super().__init__()
+        self.inner, self.windows, self.grid, self.filling = inner, windows, grid, filling
+        inner.padding = (0,) * len(windows) if isinstance(inner, _CONVOLUTIONS) else 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        pads: list[int] = []
+        for i, window in enumerate(self.windows):
+            n_parts, part = self.grid.parts[i], self.grid.here[i]
+            if n_parts > 1:
+                x = Halo.apply(x, window, i + 2, self.grid.groups[i])  # type: ignore
+            pads = [*window.pads(n_parts, part), *pads]  # the last axis comes first
+            x = _trim(x, i + 2, window, n_parts)
+        if any(pads):
+            x = functional.pad(x, pads, value=self.filling)
+        return self.inner(x)  # type: ignore[no-any-return]
+
+
+class _NormOnBlocks(nn.Module):
+    """Group or batch normalisation whose means are over all blocks of a sample."""
+
+    def __init__(self, inner: Any, grid: Grid) -> None:
+        super().__init__()
+        self.inner, self.grid = inner, grid
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = self.inner
+        is_batch = isinstance(inner, _BATCH_NORMS)
+        axes = (0, *range(2, x.dim())) if is_batch else (2,)
+        y = x if is_batch else x.reshape(len(x), inner.num_groups, -1)
+        count = self._sum(y.new_tensor(float(math.prod(y.shape[a] for a in axes))))
+        mean = self._sum(y.sum(axes, keepdim=True)) / count
+        variance = self._sum((y - mean).square().sum(axes, keepdim=True)) / count
+        if is_batch:
+            self._remember(mean.detach().flatten(), variance.detach().flatten(), float(count))
+        y = ((y - mean) * (variance + inner.eps).rsqrt()).reshape(x.shape)
+        shape = (-1, *(1,) * (x.dim() - 2))
+        return y * inner.weight.view(shape) + inner.bias.view(shape)  # type: ignore
+
+    def _sum(self, x: Tensor) -> Tensor:
+        for n_parts, group in zip(self.grid.parts, self.grid.groups, strict=True):
+            if n_parts > 1:
+                x = SumOverParts.apply(x, group)  # type: ignore[no-untyped-call]
+        return x
+
+    def _remember(self, mean: Tensor, variance: Tensor, count: float) -> None:
+        share = self.inner.momentum
+        self.inner.running_mean.lerp_(mean, share)
+        self.inner.running_var.lerp_(variance * count / (count - 1), share)
+
+
+def _on_blocks(operation: Any, shapes: tuple[Any, Any], grid: Grid) -> nn.Module:
+    """Return what an operation is on blocks."""
+    inner, before = operation, None
+    if hasattr(operation, "pads"):  # padded unequally before and behind
+        inner, before = operation.inner, operation.pads[0]
+    if isinstance(inner, (*_CONVOLUTIONS, *_POOLS)):
+        filling = -math.inf if "MaxPool" in type(inner).__name__ else 0.0
+        return _OnBlocks(inner, _windows(inner, before, shapes), grid, filling)
+    if isinstance(inner, (nn.GroupNorm, *_BATCH_NORMS)):
+        return _NormOnBlocks(inner, grid)
+    return operation  # type: ignore[no-any-return]
+
+
+def _windows(inner: Any, before: int | None, shapes: tuple[Any, Any]) -> list[Window]:
+    extents_in, extents_out = shapes
+
+    def along(value: Any, axis: int) -> int:
+        return int(value[axis] if isinstance(value, (tuple, list)) else value)
+
+    return [
+        Window(
+            n_in=n_in,
+            n_out=n_out,
+            kernel=along(inner.kernel_size, axis),
+            stride=along(inner.stride, axis),
+            padding=along(inner.padding, axis) if before is None else before,
+        )
+        for axis, (n_in, n_out) in enumerate(zip(extents_in, extents_out, strict=True))
+    ]
+
+
+def _trim(x: Tensor, axis: int, window: Window, n_parts: int) -> Tensor:
+    """Drop rows behind the last that the window reaches, when nobody else has dropped them."""
+    if n_parts > 1:
+        return x
+    low, high = window.needed(1, 0)
+    return x.narrow(axis, 0, min(high, window.n_in) - max(low, 0))
+
+
+def _shapes(network: nn.Module, shape: Sequence[int]) -> dict[str, tuple[Any, Any]]:
+    """Return the extents of input and output of every operation, for whole samples."""
+    found: dict[str, tuple[Any, Any]] = {}
+    ghost = copy.deepcopy(network).to("meta")
+    for name, operation in operations_of(ghost):
+
+        def keep(_: Any, given: Any, out: Any, name: str = name) -> None:
+            found[name] = tuple(given[0].shape[2:]), tuple(out.shape[2:])
+
+        operation.register_forward_hook(keep)
+    dtype = next(ghost.parameters()).dtype
+    ghost(torch.empty(2, *shape, device="meta", dtype=dtype))
+    return found
+
+
+def _replace(network: nn.Module, operation: nn.Module, new: nn.Module) -> None:
+    if new is operation:
+        return
+    for parent in network.modules():
+        for name, child in list(parent.named_children()):
+            if child is operation:
+                setattr(parent, name, new)
+                return
