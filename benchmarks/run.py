@@ -22,6 +22,7 @@ PARTS = (
     "planted",
     "campaign",
     "adaptive",
+    "oracle",
 )
 ON_REQUEST = ("extra_p",)  # needs the network
 RESULTS = Path(__file__).parent / "results"
