@@ -97,3 +97,27 @@ def test_space_dealt_out_trains_as_serial(pools, serial, name, n_leading, strate
     for worker in record.workers:
         np.testing.assert_allclose(worker.losses, serial(name), rtol=1e-5)
     assert record.workers[0].traffic_bytes["send"] > 0
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_the_unlocked_schedule_learns_with_late_gradients(pools, serial, recompute):
+    strategy = {
+        "pipeline": 2,
+        "micro_batches": 4,
+        "schedule": "unlocked",
+        "recompute": recompute,
+    }
+    stages = even_stages("lenet5", strategy)
+    late = pools.run(divided_job("lenet5", strategy, stages=stages)).workers
+    assert late[0].losses == late[1].losses
+    in_time = serial("lenet5")
+    assert late[0].losses[0] != in_time[0]  # one micro-batch of the first step is still under way
+    np.testing.assert_allclose(late[0].losses[5:], in_time[5:], rtol=0.05)
+
+
+def test_a_job_after_the_unlocked_schedule_starts_clean(pools, serial):
+    strategy = {"pipeline": 2, "micro_batches": 2, "schedule": "unlocked"}
+    stages = even_stages("lenet5", strategy)
+    pools.run(divided_job("lenet5", strategy, stages=stages, n_steps=3))
+    after = pools.run(divided_job("lenet5", {**strategy, "schedule": "1f1b"}, stages=stages))
+    np.testing.assert_allclose(after.workers[0].losses, serial("lenet5"), rtol=1e-5)

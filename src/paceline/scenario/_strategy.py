@@ -10,7 +10,7 @@ from typing import Any
 from paceline.errors import InvalidInputError, UnknownNameError
 
 DEGREES = ("data", "spatial", "pipeline", "filter", "channel", "tensor", "context", "expert")
-SCHEDULES = ("gpipe", "1f1b", "interleaved", "sequential")
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "sequential", "unlocked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,8 @@ class Strategy:
         Pieces of a replica's batch that follow each other through the stages, or that gradients
         are accumulated over.
     schedule
-        ``gpipe``, ``1f1b``, ``interleaved``, or ``sequential``: one stage at a time.
+        ``gpipe``, ``1f1b``, ``interleaved``, ``sequential``: one stage at a time, or
+        ``unlocked``: both passes at once, with late gradients.
     virtual_stages
         Pieces of the network per stage, for ``interleaved``.
     recompute

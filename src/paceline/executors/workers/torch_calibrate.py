@@ -83,13 +83,7 @@ def _matmul_row(size: int, device: torch.device, clock: Any, n: int) -> _Row:
     a = torch.randn(size, size, device=device, requires_grad=True)
     b = torch.randn(size, size, device=device, requires_grad=True)
     forward, backward = _passes(lambda: a @ b, (a, b), clock, n)
-    return {
-        "kind": "linear",
-        "size": size,
-        "flop": 2 * size**3,
-        "forward_s": forward,
-        "backward_s": backward,
-    }
+    return _rate_row("linear", 2 * size**3, forward, backward)
 
 
 def _conv_row(shape: list[int], device: torch.device, clock: Any, n: int) -> _Row:
@@ -101,13 +95,11 @@ def _conv_row(shape: list[int], device: torch.device, clock: Any, n: int) -> _Ro
         lambda: functional.conv2d(x, w, padding=kernel // 2), (x, w), clock, n
     )
     flop = 2 * batch * channels * filters * kernel**2 * side**2
-    return {
-        "kind": "conv",
-        "size": shape,
-        "flop": flop,
-        "forward_s": forward,
-        "backward_s": backward,
-    }
+    return _rate_row("conv", flop, forward, backward)
+
+
+def _rate_row(kind: str, flop: int, forward: float, backward: float) -> _Row:
+    return {"kind": kind, "flop": flop, "forward_s": forward, "backward_s": backward}
 
 
 def _passes(
@@ -139,7 +131,7 @@ def measure_network(job: dict[str, Any], device: torch.device) -> list[_Row]:
     trainer = Trainer(job, device)
     trainer.overlapped(job["n_warmup"], trainer.network)
     layers = LayerTimes(timed_parts(trainer.network, job), device, clock=clock)
-    totals: dict[str, list[float]] = {"input": [], "forward": [], "backward": []}
+    totals: dict[str, list[float]] = {"input": [], "forward": [], "backward": [], "update": []}
     for _ in range(n_steps):
         _timed_step(trainer, layers, clock, totals)
     layers.close()
@@ -150,7 +142,7 @@ def measure_network(job: dict[str, Any], device: torch.device) -> list[_Row]:
     }
     for name in (*layers.names, _REST):
         rows.append({"name": name, **{key: times[name] for key, times in passes.items()}})
-    rows += _updates(trainer, clock, n_steps)
+    rows += _updates(trainer, clock, min(totals["update"]))
     rows.append({"name": "_step", "forward_s": min(_plain_steps(trainer, clock, n_steps))})
     return rows
 
@@ -171,8 +163,10 @@ def _timed_step(
     torch.autograd.backward(loss)
     totals["backward"].append(clock() - begin - layers.own_s)
     layers.end_backward()
+    begin = clock()
     trainer.optimizer.step()
     trainer.optimizer.zero_grad()
+    totals["update"].append(clock() - begin)
     trainer.losses.append(0.0)
 
 
@@ -185,16 +179,20 @@ def _stretched(times: dict[str, list[float]], totals: list[float]) -> dict[str, 
     return {name: factor * seconds for name, seconds in least.items()}
 
 
-def _updates(trainer: Trainer, clock: Any, n_steps: int) -> list[_Row]:
-    """Time a step of every optimizer on the gradients that the network has."""
+def _updates(trainer: Trainer, clock: Any, own_s: float) -> list[_Row]:
+    """Time a step of every optimizer on the same gradients.
+
+    Alone they find everything in the caches; the network's own was timed within its steps, and
+    the others are stretched as it is.
+    """
     inputs, targets = trainer._batch(lambda phase: None)
     trainer._loss(trainer.network(inputs), targets).backward()  # type: ignore[no-untyped-call]
-    rows = []
-    for name, make in _OPTIMIZERS.items():
-        optimizer = make(trainer.parameters)
-        seconds = least_time(optimizer.step, clock, min(n_steps, 5), least_s=0.0)
-        rows.append({"name": f"_update_{name}", "forward_s": seconds})
-    return rows
+    alone = {
+        name: least_time(make(trainer.parameters).step, clock, 3, least_s=0.0)
+        for name, make in _OPTIMIZERS.items()
+    }
+    stretch = own_s / alone[trainer.job["optimizer"]["name"]]
+    return [{"name": f"_update_{name}", "forward_s": stretch * s} for name, s in alone.items()]
 
 
 _OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {

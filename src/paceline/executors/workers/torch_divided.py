@@ -41,6 +41,7 @@ _MEMBERS = {
     "sharded": ("torch_sharded", "ShardedDivision"),
     "pipeline": ("torch_pipeline", "PipelineDivision"),
     "spatial": ("torch_spatial", "SpatialDivision"),
+    "unlocked": ("torch_unlocked", "UnlockedDivision"),
     "filter": ("torch_filter", "FilterDivision"),
     "channel": ("torch_filter", "ChannelDivision"),
 }
@@ -125,6 +126,9 @@ class Division(ABC):
         global batch. Returns what this worker adds to that loss: the sum over all workers is it.
         """
 
+    def close(self) -> None:  # noqa: B027  # most have nothing under way
+        """Finish what is under way between workers."""
+
     def parameters(self) -> list[nn.Parameter]:
         """Return what this worker updates."""
         return [p for p in self.network.parameters() if p.requires_grad]
@@ -197,6 +201,7 @@ def run_divided(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
     warmup_s = run.steps(job["n_warmup"])
     step_s = run.steps(job["n_steps"])
     observed = run.observed_step()
+    run.division.close()
     return {
         "step_s": step_s,
         "warmup_s": warmup_s,
@@ -214,6 +219,8 @@ def _member(division: dict[str, Any]) -> type[Division]:
     whole = "sharded" if strategy.get("shard") else "data"
     if used and strategy.get("shard"):
         raise protocol.RefusedError(f"No worker shards replicas of {used[0]} yet.")
+    if used == ["pipeline"] and strategy["schedule"] == "unlocked":
+        used = ["unlocked"]
     home, name = _MEMBERS[used[0] if used else whole]
     package = "" if "." not in __name__ else __name__.rsplit(".", 1)[0] + "."
     member: type[Division] = getattr(importlib.import_module(package + home), name)
