@@ -71,6 +71,7 @@ from paceline.estimators._step_equations import (
     ssgd_step_s,
     weak_speedup,
 )
+from paceline.estimators._transfer import transfer_times
 from paceline.estimators._waiting import extrapolate_waiting
 
 __all__ = [
@@ -152,6 +153,7 @@ __all__ = [
     "slowest_device_step_s",
     "ssgd_step_s",
     "study_stability",
+    "transfer_times",
     "weak_speedup",
     "worker_speeds",
 ]
