@@ -1,5 +1,6 @@
 """Layer graphs as TOML: written, read back, and refused with file and field."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,13 @@ def test_a_graph_must_have_layers(rows: str, tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_said_in_one_line(use: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="No such file or directory"):
         use(tmp_path / "nowhere" / "graph.toml")
+
+
+def test_the_documents_example_is_a_graph(tmp_path: Path) -> None:
+    document = Path(__file__).parents[2] / "docs" / "workloads.md"
+    blocks = re.findall(r"```toml\n(.*?)```", document.read_text(), re.S)
+    (example,) = [block for block in blocks if "paceline/graph/1" in block]
+    assert load_graph(written(tmp_path, example)).layers[0].weight_bytes == 4 * 224
 
 
 GRAPH = load_workload("mlp").graph()

@@ -87,6 +87,23 @@ def test_layers_of_a_residual_name_the_block_they_belong_to() -> None:
             "look: 4 heads do not divide a width of 6.",
         ),
         (
+            [{"op": "rotary_attention", "name": "look", "width": 8, "heads": 4, "key_heads": 3}],
+            (5, 8),
+            "look: 3 heads of keys must divide 4 of queries, and the 2 numbers of a head must be "
+            "even to be rotated.",
+        ),
+        (
+            [{"op": "experts", "name": "mix", "width": 8, "inner": 4, "experts": 2, "chosen": 3}],
+            (5, 8),
+            "mix: a token cannot meet 3 of 2 experts.",
+        ),
+        (
+            [{"op": "product", "name": "gate", "body": [POOL], "shortcut": []}],
+            (1, 4, 4),
+            "gate: its body gives 1 x 2 x 2, but its shortcut 1 x 4 x 4, which cannot be "
+            "multiplied.",
+        ),
+        (
             [{"op": "embedding", "name": "words", "vocabulary": 9, "width": 6, "length": 4}],
             (5,),
             "words: needs at most 4 tokens in a row, but its input is 5.",
@@ -114,6 +131,7 @@ def test_what_cannot_be_built_says_which_layer_and_why(
         ({"op": "conv", "name": "c"}, (1, 8, 8), "'conv' must have the key `dims`"),
         ({"op": "flatten"}, (1, 8, 8), "'flatten' must have the key `name`"),
         ({"op": "residual", "name": "r"}, (1, 8, 8), "'residual' must have the key `body`"),
+        ({"op": "product", "name": "p"}, (1, 8, 8), "'product' must have the key `body`"),
         (
             {"op": "linear", "name": "l", "in": 5, "out": 2, "bias": True},
             (4,),

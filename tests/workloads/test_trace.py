@@ -108,6 +108,48 @@ def test_attention_heads_and_shared_weights_are_found() -> None:
     assert graph.total("n_parameters") == sum(p.numel() for p in module.parameters())
 
 
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.over_time, self.head = nn.GRU(8, 8, batch_first=True), nn.Linear(8, 5)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.over_time(x)[0][:, -1])
+
+
+def pixels() -> Any:
+    parts = [nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), nn.Hardswish(), nn.AdaptiveAvgPool2d(2)]
+    return nn.Sequential(*parts, nn.Flatten(), nn.Linear(32, 3))
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "vocabulary"),
+    [(Encoder, (10,), 50), (Recurrent, (6, 8), None), (pixels, (3, 8, 8), None)],
+)
+def test_what_is_kept_is_what_a_real_step_keeps(
+    make: Any, shape: tuple[int, ...], vocabulary: int | None
+) -> None:
+    graph = trace_module(make(), shape, vocabulary=vocabulary)
+    few, more = (really_kept(make(), (n, *shape), vocabulary) for n in (2, 4))
+    assert graph.total("stored_bytes") == (more - few) / 2
+
+
+def really_kept(module: Any, shape: tuple[int, ...], vocabulary: int | None) -> int:
+    kept: dict[int, Any] = {}
+    own = {p.untyped_storage().data_ptr() for p in module.parameters()}
+    x = torch.randint(vocabulary, shape) if vocabulary else torch.rand(shape)
+
+    def pack(tensor: Any) -> Any:
+        kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        rows = module(x).flatten(0, -2)
+        labels = torch.zeros(len(rows), dtype=torch.long)
+        torch.nn.functional.cross_entropy(rows, labels).backward()
+    return sum(t.untyped_storage().nbytes() for key, t in kept.items() if key not in own)
+
+
 def test_what_is_frozen_is_read_and_not_learned() -> None:
     module = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
     module[0].requires_grad_(False)
