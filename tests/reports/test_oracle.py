@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from paceline.clusters import load_cluster
@@ -44,3 +47,9 @@ def test_a_knee_that_is_not_reached_says_so() -> None:
     found = survey(graph, cluster, [1, 2, 4], names=["data"], device_batch=32)
     text = show_knees(found, knees(found))
     assert "data" in text and "> 4" in text
+
+
+def test_showing_the_oracles_answers_loads_no_estimators() -> None:
+    code = "import sys; from paceline.reports import show_survey; print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,21 +1,49 @@
-"""What was computed, shown as text that reads well at 80 columns."""
+"""What was computed, shown as text that reads well at 80 columns.
 
-from paceline.reports._comparison import show_comparison
-from paceline.reports._explanation import show_explanation
-from paceline.reports._oracle import short_label, show_knees, show_survey
-from paceline.reports._phase_tables import show_phase_explanation
-from paceline.reports._phases import (
-    show_aggregation,
-    show_imbalance,
-    show_lif,
-    show_phases,
-    show_regression,
-    show_shares,
-    show_speedup,
-    show_waiting,
-)
-from paceline.reports._prediction import show_prediction, show_run
+Names are loaded at first use: a verb that shows the oracle's answers loads no estimators.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from paceline.reports._table import definitions, table
+
+if TYPE_CHECKING:
+    from paceline.reports._comparison import show_comparison
+    from paceline.reports._explanation import show_explanation
+    from paceline.reports._oracle import short_label, show_knees, show_survey
+    from paceline.reports._phase_tables import show_phase_explanation
+    from paceline.reports._phases import (
+        show_aggregation,
+        show_imbalance,
+        show_lif,
+        show_phases,
+        show_regression,
+        show_shares,
+        show_speedup,
+        show_waiting,
+    )
+    from paceline.reports._prediction import show_prediction, show_run
+
+_HOMES = {
+    "_comparison": ("show_comparison",),
+    "_explanation": ("show_explanation",),
+    "_oracle": ("short_label", "show_knees", "show_survey"),
+    "_phase_tables": ("show_phase_explanation",),
+    "_phases": (
+        "show_aggregation",
+        "show_imbalance",
+        "show_lif",
+        "show_phases",
+        "show_regression",
+        "show_shares",
+        "show_speedup",
+        "show_waiting",
+    ),
+    "_prediction": ("show_prediction", "show_run"),
+}
 
 __all__ = [
     "definitions",
@@ -37,3 +65,12 @@ __all__ = [
     "show_waiting",
     "table",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
