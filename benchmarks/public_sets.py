@@ -65,10 +65,10 @@ def main() -> None:
             continue
         roles, text = explanation_of(path)
         check_size(path.stem, text)
-        shown = f"{command_of(path.stem, roles)}\n{text if options.full else excerpt(text)}"
-        print(f"{shown}\n", flush=True)
+        command = command_of(path.stem, roles)
+        print(f"{command}\n{text if options.full else excerpt(text)}\n", flush=True)
         if options.into:
-            block = f"```console\n{shown}\n...\n```"
+            block = f"```console\n{command}\n{excerpt(text)}\n...\n```"
             options.into.write_text(put_into(options.into.read_text(), path.stem, block))
 
 
