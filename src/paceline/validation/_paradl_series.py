@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.clusters import Cluster, Level, all_reduce, load_cluster
+from paceline.oracle import sweep
+from paceline.scenario import Strategy
 from paceline.validation._accuracy import (
     Prediction,
     check_at_least,
@@ -72,6 +74,13 @@ def check_paradl_series() -> list[Check]:
             beside=_data_beside(series),
         ),
         check_at_least(
+            f"mean accuracy of data parallelism by `sweep`, {len(data)} cases",
+            SOURCE,
+            floor=DATA_FLOOR,
+            got=mean_accuracy(sweep_predictions(series)),
+            beside="its buckets, but nothing hidden by the backward pass",
+        ),
+        check_at_least(
             "best case of data parallelism",
             SOURCE,
             floor=BEST_FLOOR,
@@ -113,6 +122,35 @@ def predict_series(
         )
         for i, case in enumerate(kept)
         if i
+    ]
+
+
+def sweep_predictions(series: Iterable[Series]) -> list[Prediction]:
+    """Return predictions of data parallelism by the oracle's sweep, its profile one device's."""
+    found = []
+    for one in series:
+        if one.strategy == "data":
+            found += _sweep_series(one)
+    return found
+
+
+def _sweep_series(series: Series) -> list[Prediction]:
+    first, *tested = series.kept()
+    n = [case.n_devices for case in tested]
+    result = sweep(
+        load_workload(series.network).graph(),
+        abci(),
+        [Strategy(data=i) for i in n],
+        global_batch=[i * series.device_batch for i in n],
+        optimizer="momentum",
+        compute="profiled",
+        sample_s=first.time_s / series.device_batch,
+    )
+    # ChainerMN begins to exchange when the backward pass has ended
+    step_s = result.step_s - result["gradient_s"] + result["gradient_total_s"]
+    return [
+        Prediction(name=str(series), n_devices=case.n_devices, predicted=s, measured=case.time_s)
+        for case, s in zip(tested, step_s.tolist(), strict=True)
     ]
 
 
