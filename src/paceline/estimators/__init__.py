@@ -1,7 +1,8 @@
 """Expressions of the time, fitted, compared and saved."""
 
 from paceline.estimators._black_boxes import BlackBoxRegressor
-from paceline.estimators._comparison import Comparison, ComparisonRow, compare
+from paceline.estimators._comparison import compare
+from paceline.estimators._comparison_rows import Comparison, ComparisonRow
 from paceline.estimators._corrected import CorrectedRegressor
 from paceline.estimators._epoch_regression import EpochRegression, fit_epoch_regression
 from paceline.estimators._expression import GenericExpression, Term
