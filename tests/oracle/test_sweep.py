@@ -304,7 +304,8 @@ def test_an_impossible_scenario_is_refused_with_the_layer_and_why(
     ("strategy", "batch", "words"),
     [
         (Strategy(channel=64), 64, r"layer 'stage1.block1.conv1' \(conv\) has 16 channels"),
-        (Strategy(spatial=64), 64, r"has 2 x 2 places"),
+        (Strategy(spatial=64), 64, r"at most 4 .* has 2 x 2 places"),
+        (Strategy(spatial=3), 64, r"must cut every axis into parts .* has 2 x 2 places"),
         (Strategy(tensor=2), 64, r"\(conv\) is neither attention nor"),
         (Strategy(context=2), 64, "no attention layer"),
         (Strategy(expert=2), 64, "no layer has experts"),

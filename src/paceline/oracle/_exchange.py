@@ -70,19 +70,27 @@ def _overlapped(
     block: Block, passes: Passes, rows: Integers, exchanges: Sequence[Exchange]
 ) -> Exchanged:
     """Send in buckets while the only stage still computes (REFERENCE 9)."""
+    alike = distinct([column[rows] for column in _matters(block)])
+    pieces, rows = block.micro_batches[rows], rows[alike.first]
     shard = int(block.table["shard"][rows[0]])
     key = block.key[rows[0]]
     weights = block.parameter_bytes[key if len(block.parameter_bytes) > 1 else 0]
     segments = block.columns.unit_counts if shard == 3 else _buckets(block, weights)
-    exposed, total, n_bytes = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
+    found = Exchanged(*(np.zeros(len(pieces)) for _ in range(3)))
     for together in _by_time(exchanges):
         cost, sent = _costs(block, rows, together, weights, segments)
-        times = block.micro_batches[rows] if together[0].every_micro_batch else 1
-        total += times * cost.sum(axis=1)
-        n_bytes += times * sent
         hidden_by = _hiding(block, rows, together[0], segments)
-        exposed += times * _exposed(hidden_by, cost)
-    return Exchanged(exposed, total, n_bytes)
+        times = pieces if together[0].every_micro_batch else 1
+        found.exposed_s[:] += times * _exposed(hidden_by, cost)[alike.which]
+        found.total_s[:] += times * cost.sum(axis=1)[alike.which]
+        found.n_bytes[:] += times * sent[alike.which]
+    return found
+
+
+def _matters(block: Block) -> tuple[NDArray[np.generic], ...]:
+    """Return what an exchange of the same weights depends on, by row."""
+    stride, again = block.strides["spatial"], block.table["recompute"]
+    return block.key, block.replicas, stride, again, block.crowding[:, 0]
 
 
 def _by_time(exchanges: Sequence[Exchange]) -> Iterator[list[Exchange]]:

@@ -59,11 +59,8 @@ def _degree_rule(name: str, limit: Limit, table: StrategyTable) -> Rule:
 
     def words(table: StrategyTable, _: Integers, row: int) -> str:
         wanted = int(table[name][row])
-        rule = (
-            f"be at most {limit.largest}"
-            if wanted > limit.largest
-            else (f"divide {limit.largest}")
-        )
+        even = f"divide {limit.largest}" if limit.divisors_only else "cut every axis into parts"
+        rule = f"be at most {limit.largest}" if wanted > limit.largest else even
         return f"`{name}` must {rule} here, but is {wanted}: {limit}"
 
     return Rule(name, (degree > 1) & ~limit.allows(degree), words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,17 +50,25 @@ class Limit:
         Why, in words that follow the layer's name.
     divisors_only
         Whether the degree must also divide `largest`.
+    takes
+        Says of a degree up to `largest` whether it is possible; None: all are.
     """
 
     largest: int
     layer: str = ""
     reason: str = ""
     divisors_only: bool = False
+    takes: Callable[[int], bool] | None = None
 
     def allows(self, degree: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which degrees are possible."""
-        within = degree <= self.largest
-        return within & (self.largest % degree == 0) if self.divisors_only else within
+        within = np.asarray(degree <= self.largest)
+        if self.divisors_only:
+            within &= self.largest % degree == 0
+        if self.takes is not None:
+            values, which = np.unique(degree, return_inverse=True)
+            within &= np.array([self.takes(int(n)) for n in values], dtype=bool)[which]
+        return within
 
     def __str__(self) -> str:
         return f"layer {self.layer!r} {self.reason}" if self.layer else self.reason

@@ -9,7 +9,7 @@ rest of the network runs on every device.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from paceline.oracle.strategies._base import (
 from paceline.workloads import GraphLayer
 
 Grid = tuple[int, ...]
+
+_MOST = 4096  # devices that anybody would cut a sample into
 
 
 class SpatialDivision(Division):
@@ -47,6 +49,7 @@ class SpatialDivision(Division):
             largest=_largest(_places(layer)),
             layer=layer.name,
             reason=f"({layer.kind}) has {shape} places",
+            takes=partial(_takes, _places(layer)),
         )
 
     def shares(self, columns: Columns, degree: NDArray[np.int64]) -> Shares:
@@ -114,13 +117,16 @@ def _places(layer: GraphLayer) -> Grid:
     return tuple(min(pair) for pair in zip(inner, outer, strict=True))
 
 
+def _takes(places: Grid, p: int) -> bool:
+    """Return whether every axis can be cut into its parts of the grid of `p` devices."""
+    return all(a <= b for a, b in zip(split_grid(p, len(places)), places, strict=True))
+
+
 @lru_cache(maxsize=4096)
 def _largest(places: Grid) -> int:
-    """Return the largest power of two of devices whose grid every axis can be cut into."""
-    p = 1
-    while all(a <= b for a, b in zip(split_grid(2 * p, len(places)), places, strict=True)):
-        p *= 2
-    return p
+    """Return the largest number of devices whose grid the places can be cut into."""
+    most = min(math.prod(places), _MOST)
+    return next(p for p in range(most, 0, -1) if _takes(places, p))
 
 
 @lru_cache(maxsize=65536)
