@@ -110,6 +110,15 @@ def test_more_bandwidth_or_less_latency_never_slows(collective, n, stride, m, fa
             assert collective(better, m, n, stride) <= collective(cluster, m, n, stride)
 
 
+def test_two_nodes_of_a100_reach_what_was_measured() -> None:
+    # nccl-tests issue 100: 2 x 8 A100, four 200 Gb/s adapters a node, 91 GB/s of bus bandwidth
+    cluster = load_cluster("dgx-a100")
+    node, fabric = cluster.levels
+    half = replace(fabric, link=replace(fabric.link, contention=2.0))  # 8 devices, 4 adapters
+    seconds = all_reduce(replace(cluster, levels=(node, half)), 8e9, 16)
+    assert 2 * 15 / 16 * 8e9 / seconds == pytest.approx(91e9, rel=0.2)
+
+
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_more_bytes_never_cost_less(collective) -> None:
     times = collective(load_cluster("abci"), np.geomspace(1, 1e10, 50), 64)
