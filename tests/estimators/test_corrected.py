@@ -7,8 +7,9 @@ import pytest
 from paceline.dataset import Dataset
 from paceline.errors import SchemaError
 from paceline.estimators import CorrectedRegressor, fit, load_fit, save_fit, score
-from paceline.estimators._correction._gaussian import _Likelihood
-from paceline.estimators._correction._kernel import Places
+from paceline.estimators._correction import Kernel, Places, stack_weights
+from paceline.estimators._correction._gaussian import Process
+from paceline.estimators._correction._likelihood import Likelihood
 
 
 def wavy(n: int = 200, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -66,7 +67,7 @@ def test_same_data_and_seed_give_the_same_corrections() -> None:
 def test_the_gradient_of_the_likelihood_is_right() -> None:
     rng = np.random.default_rng(0)
     places = Places(logs=rng.normal(size=(25, 2)), codes=rng.integers(0, 3, (25, 1)))
-    likelihood = _Likelihood(places, rng.normal(size=25))
+    likelihood = Likelihood(places, rng.normal(size=25))
     x = likelihood.start() + rng.normal(0, 0.3, len(likelihood.start()))
     _, gradient = likelihood.cost(x)
     for i in range(len(x)):
@@ -74,6 +75,36 @@ def test_the_gradient_of_the_likelihood_is_right() -> None:
         step[i] = 1e-5
         slope = (likelihood.cost(x + step)[0] - likelihood.cost(x - step)[0]) / 2e-5
         assert gradient[i] == pytest.approx(slope, rel=1e-4, abs=1e-5)
+
+
+def test_what_a_process_says_of_a_fold_does_not_depend_on_its_times() -> None:
+    rng = np.random.default_rng(1)
+    places = Places(logs=rng.normal(size=(40, 2)), codes=rng.integers(0, 3, (40, 1)))
+    kernel = Kernel(shape="matern", scales=np.ones(2), levels=np.ones(1))
+    process = Process(kernels=(kernel,), variances=(1.0,), noise=0.1)
+    values = rng.normal(size=40)
+    train, test = np.arange(30), np.arange(30, 40)
+    alone = process.fit(places.take(train), values[train]).evaluate(places.take(test))
+    values[test] += 5.0
+    folds = [(train, test), (test, train)]
+    held_out = process.held_out(places, np.array([values, values]), folds)
+    assert held_out[test] == pytest.approx(alone, abs=1e-8)
+
+
+def test_a_rough_kernel_falls_with_the_sum_of_the_differences() -> None:
+    kernel = Kernel(shape="rough", scales=np.array([1.0, 0.5]), levels=np.array([0.3]))
+    a = Places(logs=np.array([[0.0, 0.0]]), codes=np.array([[0]]))
+    b = Places(logs=np.array([[1.0, -2.0], [0.0, 0.0]]), codes=np.array([[1], [0]]))
+    assert kernel.between(a, b)[0] == pytest.approx([np.exp(-2.3), 1.0])
+
+
+def test_no_correction_is_trusted_alone_for_a_small_lead() -> None:
+    rng = np.random.default_rng(0)
+    logs = rng.normal(0.0, [[3.0], [0.10], [0.11]], (3, 200))
+    weights = stack_weights(logs, np.zeros(200))
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights[0] == 0.0
+    assert weights[1:].min() > 0.3
 
 
 def dataset() -> Dataset:

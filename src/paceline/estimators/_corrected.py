@@ -38,8 +38,9 @@ MIN_ROWS = 40  # fewer cannot tell a correction from noise
 class CorrectedRegressor(BaseTimeRegressor):
     """Fit a posynomial, and corrections to its logarithm that fade outside the measured range.
 
-    Corrections are learnt on the residuals of a power law: a Gaussian process and support vector
-    machines. Held-out errors decide how much each counts beside the posynomial.
+    Corrections are learnt on the residuals of a power law: a Gaussian process, and support vector
+    machines with a smooth and with a rough kernel. Held-out errors decide how much each counts
+    beside the posynomial.
 
     Parameters
     ----------
@@ -164,16 +165,22 @@ class _Makings:
 
     def held_out(self, folds: Sequence[Fold]) -> Array:
         """Return held-out log predictions: of the formula, then of every member."""
+        places, bases = self.residuals.places, self._held_out_bases(folds)
         logs = np.empty((1 + len(MEMBERS), len(self.target)))
         logs[0] = self.formula_logs
-        for train, test in folds:
-            (power_law,) = grow_path(self.problem.take(train), 1, self.seed)
-            base = path_logs(self.problem, [power_law])[0]
-            residuals = Residuals(places=self.residuals.places, values=self.target - base)
-            for i, name in enumerate(MEMBERS, 1):
-                member = fit_member(name, residuals.take(train), self.process, self.seed)
-                logs[i, test] = base[test] + member.evaluate(residuals.places.take(test))
+        logs[1] = self.process.held_out(places, self.target - bases, folds)
+        for (train, test), base in zip(folds, bases, strict=True):
+            logs[1, test] += base[test]
+            residuals = Residuals(places=places, values=self.target - base).take(train)
+            for i, name in enumerate(MEMBERS[1:], 2):
+                member = fit_member(name, residuals, self.process, self.seed)
+                logs[i, test] = base[test] + member.evaluate(places.take(test))
         return logs
+
+    def _held_out_bases(self, folds: Sequence[Fold]) -> Array:
+        """Return, for every fold, the logarithms of the power law fitted without it."""
+        paths = [grow_path(self.problem.take(train), 1, self.seed) for train, _ in folds]
+        return np.array([path_logs(self.problem, path)[0] for path in paths])
 
     def blend(self, weights: dict[str, float], frame: pd.DataFrame, times: Array) -> Blend:
         """Return the corrections that count, fitted to all rows."""

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from paceline.errors import InvalidInputError
 from paceline.estimators._columns import Array, Index
 from paceline.estimators._posynomial._rows import Layout
 
-SHAPES = ("matern", "gauss")
+SHAPES = ("matern", "gauss", "rough")
 _MAX_CELLS = 4_000_000  # of a table of distances that is held at once
 
 
@@ -65,9 +66,10 @@ class Kernel:
     Parameters
     ----------
     shape
-        ``"matern"`` (5/2: rough as measurements are) or ``"gauss"``.
+        ``"matern"`` (5/2), ``"gauss"`` (smoother) or ``"rough"``, which falls exponentially with
+        the sum of the differences: kinks and steps are no surprise to it.
     scales
-        For every logarithm, one over its squared length.
+        For every logarithm, one over its squared length; of a rough kernel, one over its length.
     levels
         For every categorical parameter, the logarithm of what different levels keep in common.
     """
@@ -101,7 +103,13 @@ class Kernel:
 
     def between(self, a: Places, b: Places) -> Array:
         """Return the kernel of every pair, 1 at equal places."""
-        return shape_of(self.shape, self._squares(a.logs, b.logs)) * self._alike(a, b)
+        away = self._gaps if self.shape == "rough" else self._squares
+        return shape_of(self.shape, away(a.logs, b.logs)) * self._alike(a, b)
+
+    def _gaps(self, a: Array, b: Array) -> Array:
+        if not len(self.scales):
+            return np.zeros((len(a), len(b)))
+        return np.asarray(cdist(a * self.scales, b * self.scales, "cityblock"))
 
     def _squares(self, a: Array, b: Array) -> Array:
         root = np.sqrt(self.scales)
@@ -118,8 +126,8 @@ class Kernel:
 
 
 def shape_of(shape: str, squares: Array) -> Array:
-    """Return the kernel of squared distances."""
-    if shape == "gauss":
+    """Return the kernel of squared distances; of a rough kernel, of sums of differences."""
+    if shape != "matern":
         return np.exp(-squares)
     r = np.sqrt(5.0 * squares)
     return (1.0 + r + r * r / 3.0) * np.exp(-r)
@@ -127,7 +135,7 @@ def shape_of(shape: str, squares: Array) -> Array:
 
 def slope_of(shape: str, squares: Array) -> Array:
     """Return minus the derivative of `shape_of` by the squared distance."""
-    if shape == "gauss":
+    if shape != "matern":
         return np.exp(-squares)
     r = np.sqrt(5.0 * squares)
     return (5.0 / 6.0) * (1.0 + r) * np.exp(-r)

@@ -15,11 +15,12 @@ from paceline.estimators._correction._gaussian import (
 )
 from paceline.estimators._correction._kernel import Kernel, KernelSum, Places
 
-MEMBERS = ("process", "support")
+MEMBERS = ("process", "support", "rough")
 
-_C = 30.0
-_EPSILON = 0.1
-_MAX_SUPPORT_ROWS = 3_000
+_SHAPES = {"support": "gauss", "rough": "rough"}
+_C = {"gauss": 30.0, "rough": 10.0}
+_EPSILON = 0.05
+_MAX_SUPPORT_ROWS = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,34 +53,32 @@ def fit_member(name: str, residuals: Residuals, process: Process, random_state: 
     if name == "process":
         some = residuals.some(MAX_ROWS, random_state)
         return process.fit(some.places, some.values)
-    return _support(residuals.some(_MAX_SUPPORT_ROWS, random_state))
+    return _support(_SHAPES[name], residuals.some(_MAX_SUPPORT_ROWS, random_state))
 
 
-def _support(residuals: Residuals) -> KernelSum:
+def _support(shape: str, residuals: Residuals) -> KernelSum:
     """Return a support vector machine: absolute errors beyond a margin, so robust."""
     from sklearn.svm import SVR  # slow to import, and not always wanted
 
-    kernel = _support_kernel(residuals.places)
+    kernel = _support_kernel(shape, residuals.places)
     size = float(residuals.values.std()) or 1.0
-    machine = SVR(C=_C, epsilon=_EPSILON, kernel="precomputed", cache_size=500)
+    machine = SVR(C=_C[shape], epsilon=_EPSILON, kernel="precomputed", cache_size=500)
     machine.fit(kernel.between(residuals.places, residuals.places), residuals.values / size)
-    weights = np.zeros((1, len(residuals.values)))
-    weights[0, machine.support_] = size * machine.dual_coef_[0]
     return KernelSum(
-        places=residuals.places,
+        places=residuals.places.take(machine.support_),
         kernels=(kernel,),
-        weights=weights,
+        weights=size * machine.dual_coef_,
         offset=size * float(machine.intercept_[0]),
     )
 
 
-def _support_kernel(places: Places) -> Kernel:
+def _support_kernel(shape: str, places: Places) -> Kernel:
     """Return one length for all parameters, in standard deviations."""
     n_columns = max(places.logs.shape[1] + places.codes.shape[1], 1)
     width = places.logs.std(axis=0)
     width[width < 1e-9] = 1.0
     return Kernel(
-        shape="gauss",
-        scales=1.0 / width**2 / n_columns,
+        shape=shape,
+        scales=1.0 / (width if shape == "rough" else width**2) / n_columns,
         levels=np.full(places.codes.shape[1], 2.0 / n_columns),
     )

@@ -7,16 +7,19 @@ from scipy.optimize import minimize
 
 from paceline.estimators._columns import Array
 
+_EVEN = 0.3  # of the weight is dealt evenly: held-out errors of few rows flatter the best of them
+
 
 def stack_weights(logs: Array, target: Array) -> Array:
-    """Return weights, not negative and summing to 1, of several held-out log predictions.
+    """Return weights, not negative and summing to 1, of a formula and of its corrections.
 
-    Minimised is the mean of a smoothed absolute error of the weighted mean.
+    Minimised is the mean of a smoothed absolute error of the weighted mean; then a part of the
+    weight that corrections have is dealt evenly among them.
 
     Parameters
     ----------
     logs
-        Log predictions (members, rows), each row predicted by members that had not seen it.
+        Log predictions (formula and members, rows), each by fits that had not seen the row.
     target
         Logarithms of the measured times.
     """
@@ -32,6 +35,8 @@ def stack_weights(logs: Array, target: Array) -> Array:
 
     found = minimize(cost, np.zeros(len(logs)), jac=True, method="L-BFGS-B")
     weights = _softmax(found.x)
+    share = float(weights[1:].sum())
+    weights[1:] += _EVEN * (share / max(len(weights) - 1, 1) - weights[1:])
     weights[weights < 0.02] = 0.0  # a member that hardly counts is not worth keeping
     return np.asarray(weights / weights.sum())
 
