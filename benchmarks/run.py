@@ -24,7 +24,7 @@ PARTS = (
     "adaptive",
     "oracle",
 )
-ON_REQUEST = ("extra_p",)  # needs the network
+ON_REQUEST = ("extra_p", "transfer")  # need the network, or measurements of others
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -14,7 +14,7 @@ from paceline.errors import SchemaError, UnknownNameError
 SCHEMA = "paceline/oracle-facts/1"
 SOURCES = ("paradl", "hkbu", "jansen", "parameters")
 
-# the rule of paradl.toml, fixed before anything was compared
+# the rule of paradl.toml, which is older than the code that predicts
 DISAGREEMENT = 0.20
 
 
