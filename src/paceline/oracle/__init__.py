@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from paceline.oracle._enumerate import enumerate_strategies, list_strategies
+from paceline.oracle._cut_step import CutStep, cut_step
+from paceline.oracle._enumerate import ALL, enumerate_strategies, list_strategies
 from paceline.oracle._epochs import known_samples
 from paceline.oracle._knee import Knee, knee, knees
 from paceline.oracle._overlap import assign_buckets, communication_time, exposed_communication
@@ -16,7 +17,7 @@ from paceline.oracle._paradl import paradl_epoch
 from paceline.oracle._paradl_nouns import ParadlCosts, ParadlLayers, ParadlRun
 from paceline.oracle._paradl_tables import paradl_layers
 from paceline.oracle._predict import predict, predict_frame
-from paceline.oracle._result import BOTTLENECKS, SweepResult
+from paceline.oracle._result import BOTTLENECKS, SECONDS, TRAFFIC, SweepResult
 from paceline.oracle._schedules import PipelineRun, simulate
 from paceline.oracle._schedules_forms import (
     pipeline_time,
@@ -29,7 +30,11 @@ from paceline.oracle._survey import Survey, survey
 from paceline.oracle._sweep import sweep
 
 __all__ = [
+    "ALL",
     "BOTTLENECKS",
+    "SECONDS",
+    "TRAFFIC",
+    "CutStep",
     "Knee",
     "ParadlCosts",
     "ParadlLayers",
@@ -41,6 +46,7 @@ __all__ = [
     "assign_buckets",
     "check_order",
     "communication_time",
+    "cut_step",
     "enumerate_strategies",
     "exposed_communication",
     "knee",

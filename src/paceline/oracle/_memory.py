@@ -22,19 +22,24 @@ def hold_memory(block: Block) -> dict[str, Array]:
     ``activations`` kept for the backward pass, of all micro-batches in flight; ``buffers``: what
     is not learned, buckets of gradients, and the largest layer's gradients of activations.
     """
+    parts = held_by_device(block)
+    fullest = sum(parts.values()).argmax(axis=1)  # type: ignore[union-attr]
+    rows = np.arange(len(block))
+    return {name: part[rows, fullest] for name, part in parts.items()}
+
+
+def held_by_device(block: Block) -> dict[str, Array]:
+    """Return the bytes of every device of a row, by part."""
     kept = held_shares(block.table["shard"], block.replicas)
     weights = block.devices(block.sums(np.atleast_2d(block.parameter_bytes)))
     per_weight = block.numbers.state / block.numbers.weight
-    parts = {
+    return {
         "weights": weights * kept["weights"][:, None] + _gathered(block),
         "gradients": weights * kept["gradients"][:, None],
         "state": weights * per_weight * kept["state"][:, None],
         "activations": block.devices(_stored(block)) * in_flight(block),
         "buffers": _buffers(block, weights),
     }
-    fullest = sum(parts.values()).argmax(axis=1)  # type: ignore[union-attr]
-    rows = np.arange(len(block))
-    return {name: part[rows, fullest] for name, part in parts.items()}
 
 
 def _stored(block: Block) -> Array:

@@ -93,7 +93,7 @@ def sweep(
     """
     table = _table(strategies)
     batch = _batches(global_batch, len(table))
-    question = _question(graph, cluster, optimizer, precision, compute, sample_s, gradients)
+    question = make_question(graph, cluster, optimizer, precision, compute, sample_s, gradients)
     _check_devices(cluster, table)
     rules = find_rules(question.columns, table, batch)
     possible = ~np.logical_or.reduce(
@@ -130,15 +130,16 @@ def _batches(global_batch: ArrayLike, n: int) -> Integers:
     return np.broadcast_to(batch, (n,)).astype(np.int64)
 
 
-def _question(
+def make_question(
     graph: LayerGraph,
     cluster: Cluster,
     optimizer: str,
     precision: str,
-    compute: str,
-    sample_s: float | None,
-    gradients: str,
+    compute: str = "roofline",
+    sample_s: float | None = None,
+    gradients: str = "all_reduce",
 ) -> Question:
+    """Return what is the same for all rows of a sweep."""
     if gradients not in SCHEMES:
         raise UnknownNameError("scheme of exchanging gradients", gradients, SCHEMES)
     model = ComputeModel(
