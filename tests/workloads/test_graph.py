@@ -49,7 +49,7 @@ def measure(torch: ModuleType, worker_network: Any, network: Network, batch: int
             found[stack[-1]] = found.get(stack[-1], 0) + memory.nbytes()
         return tensor
 
-    for name, part in worker_network._operations(module):
+    for name, part in worker_network.timed_parts(module, {}):
         part.register_forward_pre_hook(lambda *_, name=name: stack.append(name))
         part.register_forward_hook(lambda *_: stack.pop() and None)
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
