@@ -364,3 +364,19 @@ def test_no_strategy_may_need_more_devices_than_there_are(
     few = replace(cluster, n_devices=8)
     with pytest.raises(InvalidInputError, match=r"than test has \(8\), but one needs 16"):
         sweep(resnet, few, [Strategy(data=16)], global_batch=64)
+
+
+def test_traffic_is_counted_by_collective(resnet: LayerGraph, cluster: Cluster) -> None:
+    table = [Strategy(data=4), Strategy(data=4, shard=3, micro_batches=2), Strategy(filter=2)]
+    rows = sweep(resnet, cluster, table, global_batch=64)
+    weights, buffers = 4 * resnet.total("n_parameters"), resnet.total("buffer_bytes")
+    kinds = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+    data, sharded, divided = (
+        [float(rows[f"{kind}_bytes"][i]) for kind in kinds] for i in range(3)
+    )
+    assert data == [weights, 0, 0, buffers]
+    assert sharded == [0, 2 * weights, 4 * weights, buffers]  # forward and backward, twice each
+    assert divided[0] > 0 < divided[2] and divided[1] == divided[3] == 0
+    causes = rows["exchange_payload_bytes"] + rows["layerwise_payload_bytes"]
+    sums = sum(rows[f"{kind}_bytes"] for kind in kinds)
+    np.testing.assert_allclose(sums, causes)

@@ -25,7 +25,7 @@ _WEIGHTS = ("filter", "channel", "tensor", "expert")  # degrees that divide weig
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """By row: what a step waits for, what is sent in all, and how many bytes.
+    """By row: what a step waits for, and what is sent in all.
 
     Parameters
     ----------
@@ -33,23 +33,19 @@ class Exchanged:
         Not hidden by compute.
     total_s
         With what is hidden.
-    n_bytes
-        Payload of one device's calls.
     """
 
     exposed_s: Array
     total_s: Array
-    n_bytes: Array
 
 
 def time_exchange(block: Block, passes: Passes, scheme: str) -> Exchanged:
     """Return the exchange among replicas of every row."""
-    found = Exchanged(*(np.zeros(len(block)) for _ in range(3)))
+    found = Exchanged(np.zeros(len(block)), np.zeros(len(block)))
     time_rows = _overlapped if block.n_parts == 1 else _drained
     for rows, exchanges in _alike(block, scheme):
         part = time_rows(block, passes, rows, exchanges)
-        for name in ("exposed_s", "total_s", "n_bytes"):
-            getattr(found, name)[rows] = getattr(part, name)
+        found.exposed_s[rows], found.total_s[rows] = part.exposed_s, part.total_s
     return found
 
 
@@ -61,9 +57,12 @@ def _alike(block: Block, scheme: str) -> Iterator[tuple[Integers, Sequence[Excha
     table = block.table
     groups = distinct([table[name][shared] for name in (*_WEIGHTS, "shard")])
     for i, first in enumerate(groups.first):
-        shard = int(table["shard"][shared[first]])
-        exchanges = EXCHANGES[shard] if shard else data_exchanges(scheme)
-        yield shared[groups.which == i], exchanges
+        yield shared[groups.which == i], exchanges_of(int(table["shard"][shared[first]]), scheme)
+
+
+def exchanges_of(shard: int, scheme: str) -> Sequence[Exchange]:
+    """Return what replicas exchange that share out so much."""
+    return EXCHANGES[shard] if shard else data_exchanges(scheme)
 
 
 def _overlapped(
@@ -76,14 +75,13 @@ def _overlapped(
     key = block.key[rows[0]]
     weights = block.parameter_bytes[key if len(block.parameter_bytes) > 1 else 0]
     segments = block.columns.unit_counts if shard == 3 else _buckets(block, weights)
-    found = Exchanged(*(np.zeros(len(pieces)) for _ in range(3)))
+    found = Exchanged(np.zeros(len(pieces)), np.zeros(len(pieces)))
     for together in _by_time(exchanges):
-        cost, sent = _costs(block, rows, together, weights, segments)
+        cost = _costs(block, rows, together, weights, segments)
         hidden_by = _hiding(block, rows, together[0], segments)
         times = pieces if together[0].every_micro_batch else 1
         found.exposed_s[:] += times * _exposed(hidden_by, cost)[alike.which]
         found.total_s[:] += times * cost.sum(axis=1)[alike.which]
-        found.n_bytes[:] += times * sent[alike.which]
     return found
 
 
@@ -113,12 +111,12 @@ def _buckets(block: Block, weights: Array) -> Array:
 
 def _costs(
     block: Block, rows: Integers, exchanges: Sequence[Exchange], weights: Array, segments: Array
-) -> tuple[Array, Array]:
-    """Return seconds by row and segment, and bytes by row; experts have groups of their own."""
+) -> Array:
+    """Return seconds by row and segment; experts have groups of their own."""
     columns, n, stride = block.columns, block.replicas[rows], block.strides["spatial"][rows]
     expert = block.table["expert"][rows]
     own = columns.splits("expert")
-    seconds, n_bytes = np.zeros((len(rows), segments.shape[1])), np.zeros(len(rows))
+    seconds = np.zeros((len(rows), segments.shape[1]))
     for exchange in exchanges:
         sizes = _sizes(block, exchange, weights)
         for mask, degree in ((~own, 1), (own, expert)):
@@ -131,8 +129,7 @@ def _costs(
                 block.cluster, exchange.collective, messages, n // degree, stride * degree
             )
             seconds += np.where(messages > 0, cost, 0.0)
-            n_bytes += messages.sum() * (n // degree > 1)
-    return seconds, n_bytes
+    return seconds
 
 
 def _sizes(block: Block, exchange: Exchange, weights: Array) -> Array:
@@ -182,27 +179,26 @@ def _drained(
     """Exchange a stage's gradients when it is through; later stages are through earlier."""
     rows_alike = distinct([block.replicas[rows], block.strides["spatial"][rows]])
     chosen = rows[rows_alike.first]
-    cost, n_bytes = np.zeros((len(chosen), block.n_stages)), np.zeros(len(chosen))
+    cost = np.zeros((len(chosen), block.n_stages))
     for exchange in exchanges:
-        part, sent = _stage_costs(block, chosen, exchange)
-        cost, n_bytes = cost + part, n_bytes + sent
+        cost = cost + _stage_costs(block, chosen, exchange)
     cost = cost[rows_alike.which]
     backward = np.broadcast_to(passes.whole[1], passes.forward_s.shape)[rows]
     device = block.devices(backward) / block.virtual_stages
     behind = np.cumsum(device, axis=1) - device
     exposed = np.maximum((cost - behind).max(axis=1), 0.0)
-    return Exchanged(exposed, cost.max(axis=1), n_bytes[rows_alike.which])
+    return Exchanged(exposed, cost.max(axis=1))
 
 
-def _stage_costs(block: Block, rows: Integers, exchange: Exchange) -> tuple[Array, Array]:
-    """Return seconds by row and stage, and the largest stage's bytes."""
+def _stage_costs(block: Block, rows: Integers, exchange: Exchange) -> Array:
+    """Return seconds by row and stage."""
     n, stride = block.replicas[rows, None], block.strides["spatial"][rows, None]
     expert = block.table["expert"][rows, None]
     own = block.columns.splits("expert")
     key = block.key[rows[0]]
     weights = block.parameter_bytes[key if len(block.parameter_bytes) > 1 else 0]
     sizes = _sizes(block, exchange, weights)
-    seconds, n_bytes = np.zeros((len(rows), block.n_stages)), np.zeros(len(rows))
+    seconds = np.zeros((len(rows), block.n_stages))
     for mask, degree in ((~own, 1), (own, expert)):
         messages = block.devices((np.where(mask, sizes, 0.0) @ block.stage_counts)[None, :])
         if messages.any():
@@ -210,5 +206,4 @@ def _stage_costs(block: Block, rows: Integers, exchange: Exchange) -> tuple[Arra
                 block.cluster, exchange.collective, messages, n // degree, stride * degree
             )
             seconds = seconds + np.where(messages > 0, cost, 0.0)
-            n_bytes = n_bytes + messages.max() * (n // degree > 1)[:, 0]
-    return seconds, n_bytes
+    return seconds

@@ -40,7 +40,7 @@ class LayerCosts:
         By cause and pass (0 forward, 1 backward), seconds that a layer waits for messages;
         causes without any are left out.
     sent_bytes
-        Payload of those messages, both passes.
+        Payload of those messages by collective, both passes.
     shares
         What one device has of each layer.
     places
@@ -52,7 +52,7 @@ class LayerCosts:
     forward_s: Array
     backward_s: Array
     sent_s: Mapping[tuple[str, int], Array]
-    sent_bytes: Array
+    sent_bytes: Mapping[str, Array]
     shares: Shares
     places: Array
     samples: Array
@@ -138,9 +138,9 @@ def _composed(question: LayerQuestion, parts: list[Shares]) -> Shares:
 
 def _all_messages(
     question: LayerQuestion, parts: Mapping[str, Shares]
-) -> tuple[dict[tuple[str, int], Array], Array]:
+) -> tuple[dict[tuple[str, int], Array], dict[str, Array]]:
     sent: dict[tuple[str, int], Array] = {}
-    payload = np.zeros(question.shape if parts else (1, len(question.columns)))
+    payload: dict[str, Array] = {}
     for division in DIVISIONS:
         if division.degree not in parts:
             continue
@@ -149,7 +149,8 @@ def _all_messages(
         degrees, which = np.unique(question.degrees[division.degree][rows], return_inverse=True)
         for message in division.messages(question.columns, degrees):
             n_bytes = message.n_bytes[which] * scale
-            payload[rows] += n_bytes * (message.forward + message.backward)
+            total = payload.setdefault(message.collective, np.zeros(question.shape))
+            total[rows] += n_bytes * (message.forward + message.backward)
             stride = question.strides[division.degree][rows] * message.stride[which]
             seconds = _seconds(question, message, n_bytes, message.n[which], stride)
             _add(sent, message, rows, seconds, question.shape)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from paceline.clusters import Cluster
 from paceline.oracle._limits import Rule
+from paceline.oracle._traffic import COLLECTIVES
 from paceline.oracle.strategies import GRADIENTS, HALO, LAYERWISE, TRANSFERS
 from paceline.scenario import SCHEDULES, StrategyTable
 from paceline.workloads import LayerGraph
@@ -36,7 +37,13 @@ MEMORY = (
     "activations_bytes",
     "buffers_bytes",
 )
-TRAFFIC = ("exchange_payload_bytes", "layerwise_payload_bytes", "transfer_payload_bytes")
+# payload by cause, and by collective
+TRAFFIC = (
+    "exchange_payload_bytes",
+    "layerwise_payload_bytes",
+    "transfer_payload_bytes",
+    *(f"{name}_bytes" for name in COLLECTIVES),
+)
 FIGURES = (
     *SECONDS,
     "step_s",

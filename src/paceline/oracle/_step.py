@@ -10,7 +10,8 @@ from paceline.oracle._block import Block
 from paceline.oracle._compute import ComputeModel
 from paceline.oracle._exchange import time_exchange
 from paceline.oracle._memory import hold_memory
-from paceline.oracle._passes import Passes, time_passes, time_schedule
+from paceline.oracle._passes import time_passes, time_schedule
+from paceline.oracle._traffic import count_traffic
 from paceline.oracle.strategies import Shares
 from paceline.oracle.strategies.sharded import held_shares
 
@@ -62,7 +63,7 @@ def _placed(
     found["step_s"] = np.sum(list(found.values()), axis=0)
     found["stage_stride"] = block.strides["pipeline"].astype(float)
     found["gradient_total_s"] = exchanged.total_s
-    found |= _traffic(block, passes, exchanged.n_bytes)
+    found |= count_traffic(block, passes, scheme)
     found |= {f"{name}_bytes": part for name, part in hold_memory(block).items()}
     alone = _alone(block, model, global_batch)
     found["efficiency"] = alone / (block.table.n_devices * found["step_s"])
@@ -87,16 +88,6 @@ def _update(block: Block, model: ComputeModel, optimizer: str) -> Array:
     )
     share = held_shares(block.table["shard"], block.replicas)["state"][:, None]
     return np.asarray((least + share * (all_ - least)).max(axis=1) * block.crowding[:, 0])
-
-
-def _traffic(block: Block, passes: Passes, exchanged: Array) -> dict[str, Array]:
-    """Return payload a step: of one device's collectives, and of all transfers of a chain."""
-    layerwise = block.sums(block.costs.sent_bytes)
-    return {
-        "exchange_payload_bytes": exchanged,
-        "layerwise_payload_bytes": _mean(block, layerwise),
-        "transfer_payload_bytes": 2 * block.micro_batches * passes.sent_bytes.sum(axis=1),
-    }
 
 
 def _alone(block: Block, model: ComputeModel, global_batch: Integers) -> Array:
