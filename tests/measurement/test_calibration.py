@@ -21,7 +21,7 @@ from paceline.clusters import (
 )
 from paceline.errors import ExecutionError, InvalidInputError, MissingDependencyError
 from paceline.executors import FrameworkExecutor, WorkerPool
-from paceline.measurement import NetworkProbe, calibrate
+from paceline.measurement import Calibration, NetworkProbe, calibrate
 from paceline.measurement._calibration_fit import (
     Exchanges,
     LayerTime,
@@ -122,6 +122,13 @@ def test_crowding_follows_what_was_measured() -> None:
     assert cluster.exchange_crowding([2, 3]) == pytest.approx([1, 3])
     plain = Cluster(name="c", device=DEVICE, levels=one_level().levels, n_cores=2)
     assert plain.exchange_crowding([2, 4]) == pytest.approx([1, 2])
+
+
+def test_a_busy_machine_is_said_to_be_busy() -> None:
+    quiet = Calibration(cluster=one_level(), network_errors={"a": 0.1}, load=0.0)
+    busy = Calibration(cluster=one_level(), network_errors={"a": 0.1}, load=100.0)
+    assert "busy" in str(busy) and "busy" not in str(quiet)
+    assert not Calibration(cluster=one_level(), network_errors={"a": 0.1}).is_disturbed
 
 
 @pytest.mark.parametrize("workers", [(), (0,), (1, -2), (True,), (1.5,)])

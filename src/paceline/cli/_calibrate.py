@@ -52,7 +52,9 @@ def command(output: str, workers: str, backend: str, output_format: str) -> None
         print_json(_plain(found, output))
     else:
         click.echo(f"{found}\nWritten to {output}.")
-        click.echo(f"Next: paceline oracle lenet5 --cluster {output} --devices 1..{max(counts)}")
+        click.echo(
+            f"Next: paceline oracle lenet5 --cluster {output} --devices 1,2 --device-batch 64"
+        )
 
 
 def _counts(text: str) -> list[int]:

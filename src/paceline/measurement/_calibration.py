@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from paceline.errors import InvalidInputError
 from paceline.measurement._calibration_describe import Calibration, describe
 from paceline.measurement._calibration_plan import Plan, ProgressCallback
 from paceline.measurement._calibration_probes import NetworkProbe, network_probes
+from paceline.measurement._machine import load_average
 
 
 def calibrate(
@@ -49,7 +51,9 @@ def calibrate(
         raise InvalidInputError(f"`n_lives` must be at least 1, but got {n_lives}.")
     shown = network_probes() if probes is None else tuple(probes)
     plan = Plan(counts=counts, probes=shown, n_lives=n_lives, backend=backend)
-    return describe(plan, plan.measure(progress or (lambda done, total, label: None)), name)
+    load = load_average()
+    found = plan.measure(progress or (lambda done, total, label: None))
+    return replace(describe(plan, found, name), load=load[0] if load else None)
 
 
 def _counts(workers: Sequence[int]) -> tuple[int, ...]:

@@ -44,6 +44,8 @@ class Calibration:
         Mean relative error of the final fit by number of workers.
     point_to_point_s
         Bytes and least seconds of plain messages between two workers.
+    load
+        Processes that wanted to run when it began, its own not among them; None: unknown.
     """
 
     cluster: Cluster
@@ -51,6 +53,12 @@ class Calibration:
     exchange_error: float | None = None
     exchange_errors: Mapping[int, float] = field(default_factory=dict)
     point_to_point_s: Mapping[int, float] = field(default_factory=dict)
+    load: float | None = None
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other programs took more than a quarter of the machine."""
+        return self.load is not None and self.load > (os.cpu_count() or 1) / 4
 
     def __str__(self) -> str:
         device, link = self.cluster.device, self.cluster.levels[0].link
@@ -68,7 +76,13 @@ class Calibration:
                 f"by {format_percent(self.exchange_error)} on average"
             )
         slow = ", ".join(f"{s:.2f}" for s in self.cluster.slowdowns)
-        return "\n".join([*lines, f"workers side by side compute {slow} times as long"])
+        lines.append(f"workers side by side compute {slow} times as long")
+        if self.is_disturbed:
+            lines.append(
+                f"The machine was busy with other programs (load {self.load:.3g}): exchanges are "
+                "too slow here, and layers somewhat; calibrate again when it is quiet."
+            )
+        return "\n".join(lines)
 
 
 def describe(plan: Plan, found: Found, name: str) -> Calibration:

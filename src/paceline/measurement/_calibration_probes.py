@@ -56,7 +56,7 @@ def network_probes() -> tuple[NetworkProbe, ...]:
 
     return (
         probe("lenet5", 16, 20, filters=4, kernel_size=3, padding="same", activation="tanh"),
-        probe("lenet5", 96, 12, filters=16, kernel_size=4),
+        probe("lenet5", 32, 16),
         probe("lenet5", 64, 10, filters=32, dataset="cifar10", kernel_size=3),
         probe("mlp", 32, 16, hidden=3, width=256),
         probe("mlp", 128, 8, hidden=1, width=1024),
