@@ -9,6 +9,11 @@ NETWORKS = {
     "resattnet18": {"volume": 32, "filters": 8},
     "gpt": {"layers": 2, "width": 32, "heads": 4, "length": 16, "vocabulary": 64},
 }
+TRANSFORMERS = {
+    **NETWORKS,
+    "gpt2": NETWORKS["gpt"],
+    "llama-1b": {**NETWORKS["gpt"], "key_heads": 2, "inner": 64},
+}
 
 
 def divided_job(
@@ -16,7 +21,7 @@ def divided_job(
 ):
     """Return a job in float64 that divides a small network."""
     keywords = load_workload(name).job_keywords(
-        {**NETWORKS[name], "optimizer": optimizer, "learning_rate": 0.01}
+        {**TRANSFORMERS[name], "optimizer": optimizer, "learning_rate": 0.01}
     )
     keywords["network"] = [without_batch_norm(op) for op in keywords["network"]]
     full = {"data": 1, "pipeline": 1, "micro_batches": 1, "schedule": "1f1b", **strategy}
@@ -36,6 +41,7 @@ def divided_job(
         "replica_batches": batches,
         "split_layers": more.pop("split_layers", []),
         "grid": more.pop("grid", []),
+        "tensor_roles": more.pop("tensor_roles", {}),
         "n_leading": more.pop("n_leading", 0),
     }
     return Job(
@@ -58,6 +64,27 @@ def maps_of(operations, *, leave_first=False):
         for key in ("body", "shortcut"):
             names += maps_of(operation.get(key) or ())
     return names[1:] if leave_first else names
+
+
+def tensor_roles(operations):
+    """Return what each layer of a Transformer is to tensor parallelism, by its name."""
+    roles = {}
+    for operation in operations:
+        name = operation["name"]
+        kind = {
+            "embedding": "vocabulary_in",
+            "causal_attention": "heads",
+            "rotary_attention": "heads",
+        }.get(operation["op"], "")
+        if operation["op"] == "linear":
+            kind = "vocabulary_out" if name == "output" else "column"
+            if name.endswith(("dense2", "down")):
+                kind = "row"
+        if kind:
+            roles[name] = kind
+        for key in ("body", "shortcut"):
+            roles |= tensor_roles(operation.get(key) or ())
+    return roles
 
 
 def without_batch_norm(operation):

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.executors.divided import NETWORKS, Pools, divided_job, maps_of
+from tests.executors.divided import NETWORKS, Pools, divided_job, maps_of, tensor_roles
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +121,12 @@ def test_a_job_after_the_unlocked_schedule_starts_clean(pools, serial):
     pools.run(divided_job("lenet5", strategy, stages=stages, n_steps=3))
     after = pools.run(divided_job("lenet5", {**strategy, "schedule": "1f1b"}, stages=stages))
     np.testing.assert_allclose(after.workers[0].losses, serial("lenet5"), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gpt", "gpt2", "llama-1b"])
+@pytest.mark.parametrize("strategy", [{"tensor": 2}, {"data": 2, "tensor": 2}])
+def test_transformers_dealt_out_train_as_serial_ones(pools, serial, name, strategy):
+    roles = tensor_roles(divided_job(name, {}).network)
+    record = pools.run(divided_job(name, strategy, tensor_roles=roles))
+    for worker in record.workers:
+        np.testing.assert_allclose(worker.losses, serial(name), rtol=1e-5)

@@ -58,16 +58,16 @@ class CausalAttention(nn.Module):
 
     def __init__(self, operation: Operation) -> None:
         super().__init__()
-        width, self.heads = operation["width"], operation["heads"]
+        width = operation["width"]
+        self.size = width // operation["heads"]
         self.inputs, self.result = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return what every position gathers from itself and those before."""
-        batch, length, width = x.shape
-        parts = self.inputs(x).view(batch, length, 3, self.heads, width // self.heads)
+        parts = self.inputs(x).view(*x.shape[:2], 3, -1, self.size)
         query, key, value = parts.permute(2, 0, 3, 1, 4)
         mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return self.result(mixed.transpose(1, 2).reshape(x.shape))  # type: ignore[no-any-return]
+        return self.result(mixed.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
 
 class RotaryAttention(nn.Module):
@@ -95,7 +95,7 @@ class RotaryAttention(nn.Module):
             is_causal=True,
             enable_gqa=query.shape[1] != key.shape[1],
         )
-        return self.result(mixed.transpose(1, 2).reshape(x.shape))  # type: ignore[no-any-return]
+        return self.result(mixed.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
 
 def _angles(x: Tensor, size: int) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,7 @@ A job with a `division` has ``strategy`` (degrees and more), ``placement`` (the 
 replica, stage by stage, within a stage part by part), ``stages`` (first operation and the one
 behind the last of every stage), ``replica_batches``, and ``split_layers``, the names of the layers
 that a degree within a stage deals out; for space ``grid``, parts along each axis, and
-``n_leading``, how many operations work on blocks.
+``n_leading``, how many operations work on blocks; for Transformers ``tensor_roles`` by layer.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ _MEMBERS = {
     "pipeline": ("torch_pipeline", "PipelineDivision"),
     "spatial": ("torch_spatial", "SpatialDivision"),
     "unlocked": ("torch_unlocked", "UnlockedDivision"),
+    "tensor": ("torch_tensor", "TensorDivision"),
     "filter": ("torch_filter", "FilterDivision"),
     "channel": ("torch_filter", "ChannelDivision"),
 }
