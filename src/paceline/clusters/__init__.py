@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from paceline.clusters._algorithms import ALGORITHMS
 from paceline.clusters._catalogue import list_clusters, load_cluster, save_cluster
-from paceline.clusters._cluster import PRECISIONS, Cluster, Device, Kernel, Level, Link
+from paceline.clusters._cluster import (
+    PRECISIONS,
+    Cluster,
+    Device,
+    DeviceGroup,
+    Kernel,
+    Level,
+    Link,
+)
 from paceline.clusters._collectives import (
     all_gather,
     all_reduce,
@@ -22,6 +30,7 @@ __all__ = [
     "PRECISIONS",
     "Cluster",
     "Device",
+    "DeviceGroup",
     "Group",
     "Kernel",
     "Level",

@@ -138,9 +138,28 @@ class Level:
     oversubscription: float = 1.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceGroup:
+    """Neighbouring devices of a cluster that differ from its usual one.
+
+    Parameters
+    ----------
+    count
+        How many.
+    speed
+        How many times faster they compute than the cluster's `device`.
+    memory_bytes
+        Of each; None: as `device` has.
+    """
+
+    count: int
+    speed: float = 1.0
+    memory_bytes: float | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Equal devices and the levels that join them.
+    """Devices, equal unless said otherwise, and the levels that join them.
 
     Parameters
     ----------
@@ -169,6 +188,8 @@ class Cluster:
         Where each figure comes from, by dotted field name.
     unverified
         True when a figure has no retrievable source.
+    devices
+        Groups of devices, in order, where not all are equal; empty: all are like `device`.
     """
 
     name: str
@@ -182,6 +203,23 @@ class Cluster:
     currency: str = "USD"
     sources: Mapping[str, str] = field(default_factory=dict)
     unverified: bool = False
+    devices: tuple[DeviceGroup, ...] = ()
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all devices are like `device`."""
+        return all(g.speed == 1.0 and g.memory_bytes is None for g in self.devices)
+
+    def speeds(self, n_devices: int) -> NDArray[np.float64]:
+        """Return how much faster than `device` the first so many devices are."""
+        each = [group.speed for group in self.devices for _ in range(group.count)]
+        return np.array(each[:n_devices] or [1.0] * n_devices)
+
+    def memories(self, n_devices: int) -> NDArray[np.float64]:
+        """Return the memory of the first so many devices in bytes."""
+        usual = self.device.memory_bytes
+        each = [g.memory_bytes or usual for g in self.devices for _ in range(g.count)]
+        return np.array(each[:n_devices] or [usual] * n_devices, dtype=float)
 
     def crowding(self, n_workers: ArrayLike) -> NDArray[np.float64]:
         """Return how many times longer each of so many workers computes than one alone."""

@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from paceline.clusters._cluster import PRECISIONS, Cluster, Device, Kernel, Level, Link
+from paceline.clusters._cluster import (
+    PRECISIONS,
+    Cluster,
+    Device,
+    DeviceGroup,
+    Kernel,
+    Level,
+    Link,
+)
 from paceline.errors import SchemaError, UnknownNameError
 
 SCHEMA = "paceline/cluster/1"
@@ -32,7 +40,7 @@ _MAY_BE_ZERO = (
     *("s_per_flop", "s_per_input_byte", "s_per_output_byte", "s_per_weight_byte"),
     "s_per_sample_weight_byte",
 )
-_WHOLE = ("n_devices", "n_cores", "size")
+_WHOLE = ("n_devices", "n_cores", "size", "count")
 _AT_LEAST_ONE = ("contention", "oversubscription")
 _SHARES = ("memory_efficiency",)
 
@@ -73,6 +81,8 @@ def cluster_from_dict(data: Mapping[str, Any], origin: str = "cluster") -> Clust
     found["device"] = _device(reader, found["device"])
     found["levels"] = _levels(reader, found["levels"])
     found["sources"] = _sources(reader, found.get("sources", {}))
+    found["devices"] = _groups(reader, found.get("devices", ()))
+    found["n_devices"] = _count(reader, found.get("n_devices", 0), found["devices"])
     return Cluster(**found)
 
 
@@ -158,6 +168,28 @@ def _link(reader: _Reader, data: Any, prefix: str) -> Link:
     return Link(**data)
 
 
+def _groups(reader: _Reader, data: Any) -> tuple[DeviceGroup, ...]:
+    if not isinstance(data, list | tuple):
+        reader.refuse("devices", "must be a list of tables, as in [[devices]]", data)
+    names = tuple(f.name for f in fields(DeviceGroup))
+    for i, group in enumerate(data):
+        prefix = f"devices.{i}."
+        reader.check_table(group, prefix[:-1])
+        reader.check_keys(group, names, prefix)
+        reader.require(group, ("count",), prefix)
+        for name in names:
+            reader.check_figure(group, name, prefix)
+    return tuple(DeviceGroup(**{**group, "count": int(group["count"])}) for group in data)
+
+
+def _count(reader: _Reader, n_devices: int, groups: tuple[DeviceGroup, ...]) -> int:
+    """Return how many devices there are; groups say so too, and must agree."""
+    total = sum(group.count for group in groups)
+    if groups and n_devices not in (0, total):
+        reader.refuse("n_devices", f"must be the {total} of `devices`, or be left out", n_devices)
+    return total or n_devices
+
+
 def _sources(reader: _Reader, data: Any) -> dict[str, str]:
     reader.check_table(data, "sources")
     for name in data:
@@ -236,7 +268,7 @@ def _check_schema(schema: object, origin: str) -> None:
 
 def format_cluster(cluster: Cluster) -> str:
     """Return a cluster as TOML text that `parse_cluster` reads."""
-    lines = [f'schema = "{SCHEMA}"', *_fields(cluster, ("device", "levels", "sources"))]
+    lines = [f'schema = "{SCHEMA}"', *_fields(cluster, ("device", "levels", "sources", "devices"))]
     lines += ["", "[device]", *_fields(cluster.device, ("peak_flops", "efficiency", "kernels"))]
     for name in ("peak_flops", "efficiency"):
         lines += ["", f"[device.{name}]", *_table(getattr(cluster.device, name))]
@@ -245,6 +277,8 @@ def format_cluster(cluster: Cluster) -> str:
     for level in cluster.levels:
         lines += ["", "[[levels]]", *_fields(level, ("link",))]
         lines += ["[levels.link]", *_fields(level.link, ())]
+    for group in cluster.devices:
+        lines += ["", "[[devices]]", *_fields(group, ())]
     if cluster.sources:
         lines += ["", "[sources]", *_table(cluster.sources)]
     return "\n".join(lines) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +106,7 @@ class _CutColumns(Columns):
         return np.array(self.bounds)
 
 
-def _made_of(columns: Columns) -> dict[str, object]:
+def _made_of(columns: Columns) -> dict[str, Any]:
     """Return what a set of columns is made of."""
     return {n: getattr(columns, n) for n in ("graph", "layers", "roles", "which")}
 
