@@ -43,10 +43,10 @@ BEST_FLOOR = 0.9757  # what ParaDL reports as its best
 REASONS = {
     ("resnet50", "data", 64): "64 devices took longer than 1024 did",
     ("resnet50", "data", 1024): "took less than 64 devices did",
-    ("resnet50", "data+spatial", 1024): "congestion: three times the step of 512 devices "
-    "(ParaDL reports all-reduces up to four times slower at this size)",
-    ("vgg16", "data+spatial", 512): "halo exchange through MPI grows with devices, "
-    "which no link constant explains",
+    ("resnet50", "data+spatial", 1024): "three times the step of 512 devices, probably "
+    "congestion (ParaDL reports all-reduces up to four times slower at this size)",
+    ("vgg16", "data+spatial", 512): "grows more than the exchange of gradients explains; "
+    "the cause is not known",
 }
 
 
