@@ -19,11 +19,11 @@ from paceline.estimators._correction._kernel import Kernel, KernelSum, Places
 from paceline.estimators._correction._likelihood import Likelihood
 from paceline.estimators._folds import Fold
 
-N_LEARN_ROWS = 400
+N_LEARN_ROWS = 500
 MAX_ROWS = 2_000
 
-_N_ITERATIONS = 40
-_N_MORE = 15  # once outliers are known
+_N_ITERATIONS = 25
+_N_MORE = 25  # once outliers are known
 _DOF = 4.0
 _JITTER = 1e-8
 

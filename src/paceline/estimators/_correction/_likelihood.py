@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 
-from paceline.estimators._columns import Array
+from paceline.estimators._columns import Array, Index
 from paceline.estimators._correction._kernel import Kernel, Places, shape_of, slope_of
 
 _SHAPE = "matern"
@@ -132,7 +132,7 @@ class Likelihood:
         return 0.5 * _PRIOR_SD**2 * float(pull @ pull), pull
 
 
-def _pairs(values: Array, rows: Array, columns: Array) -> Array:
+def _pairs(values: Array | Index, rows: Index, columns: Index) -> Array:
     """Return the difference of every pair (columns, pairs)."""
     table = [v[rows] - v[columns] for v in values.T]
     return np.array(table, dtype=float).reshape(values.shape[1], len(rows))
