@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from paceline.oracle._cut_step import CutStep, cut_step
+from paceline.oracle._dealt import (
+    SpatialBlocks,
+    divided_layers,
+    spatial_blocks,
+    tensor_roles,
+)
 from paceline.oracle._enumerate import ALL, enumerate_strategies, list_strategies
 from paceline.oracle._epochs import known_samples
 from paceline.oracle._knee import Knee, knee, knees
@@ -41,12 +47,14 @@ __all__ = [
     "ParadlRun",
     "Pass",
     "PipelineRun",
+    "SpatialBlocks",
     "Survey",
     "SweepResult",
     "assign_buckets",
     "check_order",
     "communication_time",
     "cut_step",
+    "divided_layers",
     "enumerate_strategies",
     "exposed_communication",
     "knee",
@@ -64,9 +72,11 @@ __all__ = [
     "predict_frame",
     "schedule_order",
     "simulate",
+    "spatial_blocks",
     "steady_step_time",
     "survey",
     "sweep",
+    "tensor_roles",
     "torchgpipe_transfer_time",
     "unequal_pass_time",
 ]
