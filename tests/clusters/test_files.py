@@ -1,9 +1,12 @@
 """Cluster files: what they hold, what is wrong with them, and the catalogue."""
 
+import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from paceline.cli._main import command
 from paceline.clusters import Cluster, list_clusters, load_cluster, save_cluster
 from paceline.errors import InvalidInputError, SchemaError, UnknownNameError
 
@@ -147,3 +150,8 @@ def test_the_catalogue_is_large_enough() -> None:
     assert all(
         "http" in s or "arXiv" in s for n in verified for s in load_cluster(n).sources.values()
     )
+
+
+def test_the_command_line_lists_every_machine() -> None:
+    done = CliRunner().invoke(command, ["list", "clusters", "--output-format", "json"])
+    assert done.exit_code == 0 and list(json.loads(done.output)) == list_clusters()
