@@ -18,6 +18,7 @@ from paceline.estimators._columns import Array, Index
 from paceline.estimators._posynomial._rows import Layout
 
 SHAPES = ("matern", "gauss", "rough")
+_DECIMALS = 6  # of a logarithm: more would only make saved places longer
 _MAX_CELLS = 4_000_000  # of a table of distances that is held at once
 
 
@@ -56,7 +57,8 @@ def places_of(layout: Layout, X: Any) -> Places:
         for _, c in layout.groups
     ]
     empty = np.empty((len(rows), 0), dtype=np.intp)
-    return Places(logs=rows.logs, codes=np.column_stack([empty, *zeros, *codes]))
+    logs = np.round(rows.logs, _DECIMALS)
+    return Places(logs=logs, codes=np.column_stack([empty, *zeros, *codes]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
