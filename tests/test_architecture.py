@@ -93,6 +93,7 @@ def test_the_command_line_has_the_agreed_options() -> None:
         "oracle": "--cluster --devices --strategy --global-batch --device-batch --knee --samples "
         "--optimizer --precision --at --module --input-shape --vocabulary --output "
         "--output-format",
+        "run": "--steps --warmup --output --module --data --timeout --output-format",
         "validate": "--output-format",
         "list": "--output-format",
     }

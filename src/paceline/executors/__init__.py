@@ -8,7 +8,9 @@ from paceline.executors._gathering import PoolLimits
 from paceline.executors._job import PHASES, Delay, Job, RunRecord, WorkerRecord
 from paceline.executors._json_steps import JsonLinesSteps
 from paceline.executors._pattern_steps import PatternSteps
+from paceline.executors._plan_job import check_runnable, graph_of_plan, job_of_plan, ranks_of_plan
 from paceline.executors._pool import WorkerPool
+from paceline.executors._runnable import RUNNABLE, why_not_run
 from paceline.executors._script import ScriptExecutor
 from paceline.executors._simulated import SimulatedExecutor
 from paceline.executors._trace import HookSteps, trace
@@ -16,6 +18,7 @@ from paceline.executors._watched import CommandLimits
 
 __all__ = [
     "PHASES",
+    "RUNNABLE",
     "BaseExecutor",
     "CommandExecutor",
     "CommandLimits",
@@ -33,9 +36,14 @@ __all__ = [
     "SimulatedExecutor",
     "WorkerPool",
     "WorkerRecord",
+    "check_runnable",
     "environments_folder",
+    "graph_of_plan",
     "install_executor",
+    "job_of_plan",
     "list_executors",
     "load_executor",
+    "ranks_of_plan",
     "trace",
+    "why_not_run",
 ]

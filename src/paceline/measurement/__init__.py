@@ -14,10 +14,13 @@ from paceline.measurement._progress import Progress
 from paceline.measurement._protocol import Measured, combine_lives, steady_steps
 from paceline.measurement._replay import Replay, replay, replay_all
 from paceline.measurement._rules import Limits, Protocol
+from paceline.measurement._run_plan import PHASES_OF_PLAN, PlanRun, run_plan, scenario_of_plan
+from paceline.measurement._run_store import dataset_of_run, scenarios_dataset, store_run
 from paceline.measurement._study import Study
 from paceline.measurement._study_file import list_studies, load_study
 
 __all__ = [
+    "PHASES_OF_PLAN",
     "Assignment",
     "Balance",
     "BalanceTry",
@@ -28,6 +31,7 @@ __all__ = [
     "Measured",
     "NetworkProbe",
     "PhaseRun",
+    "PlanRun",
     "Progress",
     "Protocol",
     "Replay",
@@ -35,6 +39,7 @@ __all__ = [
     "balance_shares",
     "calibrate",
     "combine_lives",
+    "dataset_of_run",
     "dry_run",
     "list_studies",
     "load_phase_runs",
@@ -43,5 +48,9 @@ __all__ = [
     "noise_floor",
     "replay",
     "replay_all",
+    "run_plan",
+    "scenario_of_plan",
+    "scenarios_dataset",
     "steady_steps",
+    "store_run",
 ]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         show_waiting,
     )
     from paceline.reports._prediction import show_prediction, show_run
+    from paceline.reports._run import show_plan_run
 
 _HOMES = {
     "_comparison": ("show_comparison",),
@@ -43,6 +44,7 @@ _HOMES = {
         "show_waiting",
     ),
     "_prediction": ("show_prediction", "show_run"),
+    "_run": ("show_plan_run",),
 }
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "show_lif",
     "show_phase_explanation",
     "show_phases",
+    "show_plan_run",
     "show_prediction",
     "show_regression",
     "show_run",

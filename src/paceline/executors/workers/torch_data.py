@@ -12,8 +12,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 if TYPE_CHECKING:
     from paceline.executors.workers.torch_divided import Division
+    from paceline.executors.workers.torch_exchange import all_reduce_gradients
 else:
     from torch_divided import Division
+    from torch_exchange import all_reduce_gradients
 
 
 class DataDivision(Division):
@@ -42,10 +44,16 @@ class DataDivision(Division):
                 loss = self.loss(self.replica(piece), wanted) * (len(piece) / len(inputs))
                 torch.autograd.backward(loss * (self.share * self.strategy["data"]))
             parts.append(loss.detach())
+        if self.is_apart and self.replica is not self.network:
+            all_reduce_gradients(self.parameters(), self.place.group("data"))
+            for parameter in self.parameters():
+                if parameter.grad is not None:
+                    parameter.grad.div_(self.strategy["data"])
         return torch.stack(parts).sum().mul(self.share)
 
     def _exchange(self, is_last: bool) -> Any:
         """Exchange gradients only behind the last piece."""
-        if is_last or not isinstance(self.replica, DistributedDataParallel):
+        is_due = is_last and not self.is_apart
+        if is_due or not isinstance(self.replica, DistributedDataParallel):
             return contextlib.nullcontext()
         return self.replica.no_sync()

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from paceline.executors.workers.samples import load_samples
     from paceline.executors.workers.torch_counting import StoragePeak, Traffic
     from paceline.executors.workers.torch_network import build
+    from paceline.executors.workers.torch_phases import PhaseTimes
     from paceline.executors.workers.torch_training import loss_of, make_optimizer, tensors_of
 else:
     import protocol  # neighbours: Paceline is not installed here
     from samples import load_samples
     from torch_counting import StoragePeak, Traffic
     from torch_network import build
+    from torch_phases import PhaseTimes
     from torch_training import loss_of, make_optimizer, tensors_of
 
 SPLITS = ("spatial", "filter", "channel", "tensor", "context", "expert")
@@ -99,9 +101,12 @@ class Division(ABC):
     ----------
     network
         What this worker holds; its parameters are those that its optimizer updates.
+    is_apart
+        Whether exchanges wait until the passes are over, so that both can be timed.
     """
 
     network: nn.Module
+    is_apart = False
 
     def __init__(self, job: dict[str, Any], place: Place, device: torch.device) -> None:
         self.job, self.place, self.device = job, place, device
@@ -162,6 +167,25 @@ class Run:
             self.losses.append(loss.detach().double().reshape(()).cpu())
         return times
 
+    def timed_steps(self, n_steps: int) -> dict[str, Any]:
+        """Train some more steps, whose phases are timed apart, and return them."""
+        if not n_steps:
+            return {}
+        self.division.is_apart = True
+        with PhaseTimes(self.division.network, self.device) as times:
+            for _ in range(n_steps):
+                with times.step():
+                    with times.phase("io"):
+                        batch = self._batch()
+                    loss = self.division.gradients(*batch)
+                    with times.phase("update"):
+                        self.optimizer.step()
+                        self.optimizer.zero_grad()
+                self.losses.append(loss.detach().double().reshape(()).cpu())
+        self.division.is_apart = False
+        merged = dict(times.merged)
+        return {"phases": times.phases, "phase_step_s": times.step_s, "merged": merged}
+
     def observed_step(self) -> dict[str, Any]:
         """Train one more step, slower, and return what it sends and holds."""
         state = [v for s in self.optimizer.state.values() for v in s.values()]
@@ -201,12 +225,14 @@ def run_divided(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
     run = Run(job, _member(job["division"])(job, place, device), device)
     warmup_s = run.steps(job["n_warmup"])
     step_s = run.steps(job["n_steps"])
+    phases = run.timed_steps(job["n_phase_steps"])
     observed = run.observed_step()
     run.division.close()
     return {
         "step_s": step_s,
         "warmup_s": warmup_s,
         "losses": run.global_losses(),
+        **phases,
         **observed,
     }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class CopyToParts(torch.autograd.Function):
@@ -79,6 +80,16 @@ def take(x: Tensor, axis: int, size: int, group: Any) -> Tensor:
     shape = list(part.shape)
     shape[axis] = missing
     return torch.cat([part, part.new_zeros(shape)], dim=axis)
+
+
+def all_reduce_gradients(parameters: Iterable[nn.Parameter], group: Any) -> None:
+    """Sum gradients over a group in one message."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    dist.all_reduce(flat, group=group)
+    parts = torch.split(flat, [gradient.numel() for gradient in gradients])
+    for gradient, part in zip(gradients, parts, strict=True):
+        gradient.copy_(part.view_as(gradient))
 
 
 def _sum(x: Tensor, group: Any) -> Tensor:

@@ -16,16 +16,22 @@ if TYPE_CHECKING:
         GatherParts,
         SumOfParts,
         TakePart,
+        all_reduce_gradients,
         take,
     )
     from paceline.executors.workers.torch_network import operations_of
-    from paceline.executors.workers.torch_pipeline import all_reduce_gradients
 else:
     import protocol  # neighbours: Paceline is not installed here
     from torch_divided import Division
-    from torch_exchange import CopyToParts, GatherParts, SumOfParts, TakePart, take
+    from torch_exchange import (
+        CopyToParts,
+        GatherParts,
+        SumOfParts,
+        TakePart,
+        all_reduce_gradients,
+        take,
+    )
     from torch_network import operations_of
-    from torch_pipeline import all_reduce_gradients
 
 _MAPS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.pipelining import (
     PipelineStage,
@@ -18,9 +16,11 @@ from torch.distributed.pipelining import (
 if TYPE_CHECKING:
     from paceline.executors.workers import protocol
     from paceline.executors.workers.torch_divided import Division
+    from paceline.executors.workers.torch_exchange import all_reduce_gradients
 else:
     import protocol  # neighbours: Paceline is not installed here
     from torch_divided import Division
+    from torch_exchange import all_reduce_gradients
 
 
 class PipelineDivision(Division):
@@ -70,13 +70,3 @@ class PipelineDivision(Division):
         if name not in kinds:
             raise protocol.RefusedError(f"No pipeline runs the schedule {name!r}.")
         return kinds[name](stages[0], n, loss_fn=self.loss)
-
-
-def all_reduce_gradients(parameters: Iterable[nn.Parameter], group: Any) -> None:
-    """Sum gradients over a group in one message."""
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    flat = torch.cat([gradient.flatten() for gradient in gradients])
-    dist.all_reduce(flat, group=group)
-    parts = torch.split(flat, [gradient.numel() for gradient in gradients])
-    for gradient, part in zip(gradients, parts, strict=True):
-        gradient.copy_(part.view_as(gradient))

@@ -15,17 +15,15 @@ from torch.nn import functional
 if TYPE_CHECKING:
     from paceline.executors.workers import protocol
     from paceline.executors.workers.torch_divided import Division
-    from paceline.executors.workers.torch_exchange import GatherParts
+    from paceline.executors.workers.torch_exchange import GatherParts, all_reduce_gradients
     from paceline.executors.workers.torch_halo import Halo, SumOverParts, Window, bounds
     from paceline.executors.workers.torch_network import operations_of
-    from paceline.executors.workers.torch_pipeline import all_reduce_gradients
 else:
     import protocol  # neighbours: Paceline is not installed here
     from torch_divided import Division
-    from torch_exchange import GatherParts
+    from torch_exchange import GatherParts, all_reduce_gradients
     from torch_halo import Halo, SumOverParts, Window, bounds
     from torch_network import operations_of
-    from torch_pipeline import all_reduce_gradients
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)

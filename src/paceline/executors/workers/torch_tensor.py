@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from paceline.executors.workers import protocol
     from paceline.executors.workers.torch_attention import CausalAttention
     from paceline.executors.workers.torch_divided import Division
-    from paceline.executors.workers.torch_exchange import CopyToParts, SumOfParts
+    from paceline.executors.workers.torch_exchange import (
+        CopyToParts,
+        SumOfParts,
+        all_reduce_gradients,
+    )
     from paceline.executors.workers.torch_network import operations_of
-    from paceline.executors.workers.torch_pipeline import all_reduce_gradients
 else:
     import protocol  # neighbours: Paceline is not installed here
     from torch_attention import CausalAttention
     from torch_divided import Division
-    from torch_exchange import CopyToParts, SumOfParts
+    from torch_exchange import CopyToParts, SumOfParts, all_reduce_gradients
     from torch_network import operations_of
-    from torch_pipeline import all_reduce_gradients
 
 
 class TensorDivision(Division):

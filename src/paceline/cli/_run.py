@@ -1,0 +1,80 @@
+"""``paceline run``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from paceline.cli._options import format_option
+from paceline.cli._output import check_writable, print_json
+from paceline.errors import InvalidInputError
+
+_KINDS = ("idx", "cifar10", "nifti")
+
+
+@click.command(
+    epilog="\b\nExamples:\n  paceline run plan.json\n"
+    "  paceline run plan.json --steps 50 -o runs.db\n"
+    "  paceline run plan.json --module net.py:Net --data idx:mnist"
+)
+@click.argument("plan", metavar="PLAN")
+@click.option("--steps", type=click.IntRange(1), default=20, show_default=True, help="To time.")
+@click.option(
+    "--warmup", type=click.IntRange(0), default=3, show_default=True, help="Steps before them."
+)
+@click.option("-o", "--output", type=click.Path(), help="Add the measurement to this .db.")
+@click.option("--module", metavar="FILE:NAME", help="Where your own network is now.")
+@click.option(
+    "--data", metavar="KIND:FOLDER", help="Train on this set [default: generated samples]."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="Seconds that the steps may take.",
+)
+@format_option
+def command(plan: str, output: str | None, output_format: str, **options: Any) -> None:
+    """Run PLAN for real: predicted beside measured, labelled so."""
+    from paceline.measurement import run_plan, store_run
+    from paceline.scenario import load_plan
+
+    check_writable(output)
+    loaded = load_plan(plan)
+    n = loaded.strategy.n_devices
+    click.echo(f"Starting {n} worker{'s' if n > 1 else ''} ...", err=True)
+    done = run_plan(
+        loaded,
+        n_steps=options["steps"],
+        n_warmup=options["warmup"],
+        timeout_s=options["timeout"],
+        data=_data(options["data"]),
+        module=options["module"],
+    )
+    if output:
+        store_run(done, output)
+    _show(done, output, output_format)
+
+
+def _data(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    kind, colon, folder = text.partition(":")
+    if not colon or kind not in _KINDS or not folder:
+        raise InvalidInputError(
+            f"--data must be KIND:FOLDER with a kind of {', '.join(_KINDS)}, but got {text!r}."
+        )
+    return {"kind": kind, "folder": folder}
+
+
+def _show(done: Any, output: str | None, output_format: str) -> None:
+    from paceline.reports import show_plan_run
+
+    if output_format == "json":
+        print_json(done.to_dict())
+        return
+    click.echo(show_plan_run(done))
+    if output:
+        click.echo(f"\nWritten to {output}.\nNext: paceline fit {output} -o model.json")
