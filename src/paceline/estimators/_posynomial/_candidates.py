@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,22 @@ from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import (
     FrontMember,
     held_out_logs,
+    lowering,
     percentage_errors,
     standard_error,
 )
 from paceline.estimators._posynomial._problem import PosynomialProblem, Strengths
-from paceline.estimators._posynomial._prune import prune
+from paceline.estimators._posynomial._prune import prune, share_levels
 from paceline.estimators._posynomial._rows import Layout
 from paceline.estimators._posynomial._simplify import express
-from paceline.estimators._posynomial._solve import Solution, grow_path
+from paceline.estimators._posynomial._solve import (
+    N_POLISH_ROWS,
+    Solution,
+    add_term,
+    first_term,
+    polish,
+    thin,
+)
 
 _LEVEL_SHARE = 0.1  # of the strength of the powers
 _OWN_SHARE = 0.2
@@ -42,10 +51,14 @@ class Candidates:
         Rows to fit and rows to test; none when there are too few rows.
     n_terms
         Most terms.
+    max_constants
+        Most constants of more than one term.
     strength
         Of the ridge on powers.
     random_state
         Seed of the starts.
+    must_grow
+        Whether there must be an expression with `n_terms` terms.
     """
 
     def __init__(
@@ -55,22 +68,29 @@ class Candidates:
         labels: Any,
         folds: Sequence[Fold],
         n_terms: int,
+        max_constants: int,
         strength: float,
         random_state: int,
+        must_grow: bool = False,
     ) -> None:
         self._problem, self._layout, self._labels = problem, layout, labels
         self._strength = strength
         self._logs: dict[bool, Array] = {}
+        self._lower: dict[bool, Array] = {}
         self._solutions: dict[tuple[bool, int], Solution] = {}
         for owns in _ways(problem, bool(folds)):
             own = self.with_strengths(problem, owns)
-            path = grow_path(own, n_terms, random_state)
-            for k in range(int(owns), n_terms):  # the levels of one term are its own anyway
-                self._solutions[owns, k] = prune(own, path[k], layout)
-            nothing = np.full((n_terms, len(problem.rows)), np.nan)
-            self._logs[owns] = (
-                held_out_logs(own, folds, n_terms, random_state) if folds else nothing
-            )
+            grow = partial(_grow, layout=layout, seed=random_state, max_constants=max_constants)
+            path = grow(own, n_terms=n_terms, is_patient=must_grow)
+            n_terms = len(path)
+            for k in range(n_terms):
+                self._solutions[owns, k] = path[k]
+            logs: Array = np.full((n_terms, len(problem.rows)), np.nan)
+            self._lower[owns] = np.zeros(n_terms)
+            if folds:
+                logs = held_out_logs(own, folds, partial(grow, n_terms=n_terms))
+                self._lower[owns] = np.array([lowering(row, problem.target) for row in logs])
+            self._logs[owns] = logs - self._lower[owns][:, None]
         self._keys = sorted(self._solutions, key=lambda key: self._express(key).n_constants)
         self.members = tuple(self._member(key) for key in self._keys)
 
@@ -98,7 +118,18 @@ class Candidates:
 
     def power_law(self) -> tuple[PosynomialProblem, PosynomialExpression]:
         """Return the problem and the expression of one term."""
-        return self.with_strengths(self._problem, False), self._express((False, 0))
+        return self.with_strengths(self._problem, False), self._express(
+            min(self._keys, key=lambda key: key[1])
+        )
+
+    def lower(self, place: int) -> float:
+        """Return what a member's logarithms are lowered by for the least percentage error."""
+        owns, k = self._keys[place]
+        return float(self._lower[owns][k])
+
+    def errors(self, place: int) -> Array:
+        """Return the percentage error of every row by a path grown without it."""
+        return percentage_errors(self.held_out_logs(place), self._problem.target)
 
     def _express(self, key: tuple[bool, int]) -> PosynomialExpression:
         return express(self._solutions[key], self._layout)
@@ -115,5 +146,46 @@ class Candidates:
         )
 
 
+def _grow(
+    problem: PosynomialProblem,
+    layout: Layout,
+    seed: int,
+    max_constants: int,
+    n_terms: int,
+    is_patient: bool = True,
+) -> list[Solution]:
+    """Return a path without the constants that are not worth having.
+
+    It ends early, unless one is patient, with the term that the fitted rows do not notice.
+    """
+    rng = np.random.default_rng(seed)
+    problem = thin(problem, N_POLISH_ROWS, rng)
+    solution = polish(problem, first_term(problem))
+    path: list[Solution] = []
+    while len(path) < n_terms:
+        solution = prune(problem, share_levels(solution) if not path else solution, layout)
+        path.append(prune(problem, solution, layout, max_constants) if path else solution)
+        if not is_patient and len(path) > 1 and not _is_better(problem, *path[-2:]):
+            break
+        if len(path) < n_terms:
+            solution = add_term(problem, solution, rng)
+    return path
+
+
+def mean_error(problem: PosynomialProblem, solution: Solution) -> float:
+    """Return the mean distance of the logarithms."""
+    r = problem.residuals(solution.constants, solution.kinds)
+    return max(float(np.abs(r).mean()), 1e-12)
+
+
+def _is_better(problem: PosynomialProblem, old: Solution, new: Solution) -> bool:
+    """Return whether the new one is worth its constants by Akaike's criterion."""
+    before, after = (
+        np.log(mean_error(problem, s)) + len(np.unique(s.slots)) / len(problem.rows)
+        for s in (old, new)
+    )
+    return bool(after < before)
+
+
 def _ways(problem: PosynomialProblem, can_choose: bool) -> tuple[bool, ...]:
-    return (False, True) if can_choose and problem.rows.marks.shape[1] else (False,)
+    return (True,) if can_choose and problem.rows.marks.shape[1] else (False,)

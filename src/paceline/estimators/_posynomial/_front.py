@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,11 @@ import numpy as np
 from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold
 from paceline.estimators._posynomial._problem import PosynomialProblem, log_sum
-from paceline.estimators._posynomial._solve import Solution, grow_path
+from paceline.estimators._posynomial._solve import Solution
+
+_MAX_SCATTER = 1.0
+CLOSE = 2.0  # standard errors of the difference
+NOTICED = 0.1  # of the error: a smaller gain is not worth a term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +27,7 @@ class FrontMember:
     n_terms
         Number of terms.
     owns_levels
-        Whether every term has level factors of its own.
+        Whether terms may have level factors of their own.
     n_constants
         Number of independent constants.
     error
@@ -70,7 +74,7 @@ class Front:
     members
         Fewest constants first.
     chosen
-        Place of the default: the simplest within one standard error of the best.
+        Place of the default: the fewest terms that are as good as the best.
     most_accurate
         Place of the least held-out error.
     """
@@ -98,14 +102,15 @@ class Front:
 
 
 def held_out_logs(
-    problem: PosynomialProblem, folds: Sequence[Fold], n_terms: int, random_state: int
+    problem: PosynomialProblem, folds: Sequence[Fold], grow: Callable[..., list[Solution]]
 ) -> Array:
     """Return log predictions (terms, rows) of every row by a path grown without it."""
-    logs = np.full((n_terms, len(problem.rows)), np.nan)
+    logs = None
     for train, test in folds:
-        path = grow_path(problem.take(train), n_terms, random_state)
-        logs[:, test] = path_logs(problem.take(test), path)
-    return logs
+        parts = path_logs(problem.take(test), grow(problem.take(train)))
+        logs = np.full((len(parts), len(problem.rows)), np.nan) if logs is None else logs
+        logs[:, test] = parts
+    return np.asarray(logs)
 
 
 def path_logs(problem: PosynomialProblem, path: Sequence[Solution]) -> Array:
@@ -118,6 +123,18 @@ def percentage_errors(logs: Array, target: Array) -> Array:
     return np.abs(np.expm1(np.clip(logs - target, -50.0, 50.0)))
 
 
+def lowering(logs: Array, target: Array) -> float:
+    """Return what to take off log predictions for the least mean percentage error.
+
+    Of times that scatter, the number with the least mean ``|predicted / measured - 1|`` is below
+    their median: the median of the measured over the predicted, weighted by its inverse.
+    """
+    r = np.clip(logs - target, -_MAX_SCATTER, _MAX_SCATTER)
+    order = np.argsort(r)
+    weights = np.cumsum(np.exp(r[order]))
+    return float(r[order][np.searchsorted(weights, 0.5 * weights[-1])])
+
+
 def standard_error(errors: Array, groups: Any) -> float:
     """Return the standard error of the mean error; rows of one group count as one draw."""
     codes = np.unique(groups, return_inverse=True)[1].ravel()
@@ -127,19 +144,32 @@ def standard_error(errors: Array, groups: Any) -> float:
 
 
 def choose(
-    members: Sequence[FrontMember], max_constants: int, n_terms: int | None
+    members: Sequence[FrontMember],
+    errors: Sequence[Array],
+    groups: Any,
+    max_constants: int,
+    n_terms: int | None,
 ) -> tuple[int, int]:
-    """Return the places of the default choice and of the least error."""
-    errors = np.array([m.error for m in members])
-    if np.isnan(errors).all():
+    """Return the places of the default choice and of the least error.
+
+    Two expressions are compared row by row: what they both find hard says nothing about which
+    is better, so the standard error is that of the mean difference. A gain below a tenth of the
+    error is not worth a term.
+    """
+    means = np.array([m.error for m in members])
+    if np.isnan(means).all():
         return 0, 0
-    best = int(np.nanargmin(errors))
     allowed = [
         i
         for i, m in enumerate(members)
         if (m.n_terms == n_terms if n_terms else m.n_constants <= max_constants or m.n_terms == 1)
     ]
-    top = min(allowed, key=lambda i: errors[i])
-    limit = errors[top] + members[top].standard_error
-    within = [i for i in allowed if errors[i] <= limit]
-    return min(within, key=lambda i: members[i].n_constants), best
+    top = min(allowed, key=lambda i: means[i])
+    within = [
+        i
+        for i in allowed
+        if means[i] - means[top]
+        <= max(CLOSE * standard_error(errors[i] - errors[top], groups), NOTICED * means[top])
+    ]
+    best = int(np.nanargmin(means))
+    return min(within, key=lambda i: (members[i].n_terms, members[i].n_constants)), best

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from paceline.estimators._columns import Array
+from paceline.estimators._columns import Array, Index
 from paceline.estimators._posynomial._rows import Rows
 
 MAX_POWER = 4.0
@@ -122,13 +122,17 @@ class PosynomialProblem:
 
     def log_terms(self, c: Constants, kinds: Kinds) -> Array:
         """Return the logarithm of every term (rows, terms)."""
-        logs = self.rows.logs @ c.powers.T + c.base + self.rows.collectives[:, list(kinds)]
-        logs += (self.rows.marks @ c.shared)[:, None]
-        return logs + self.rows.marks @ c.own.T if c.own.size else logs
+        return np.asarray(self._logs(c, kinds).T)
+
+    def _logs(self, c: Constants, kinds: Kinds) -> Array:
+        """Return the logarithm of every term (terms, rows)."""
+        marks = c.shared + c.own if c.own.size else np.tile(c.shared, (len(c.base), 1))
+        factors = np.concatenate([c.base[:, None], c.powers, marks], axis=1)
+        return np.asarray(factors @ self.rows.features + self.rows.collectives.T[list(kinds)])
 
     def residuals(self, c: Constants, kinds: Kinds) -> Array:
         """Return log predicted - log measured."""
-        return log_sum(self.log_terms(c, kinds)) - self.target
+        return _log_total(self._logs(c, kinds)) - self.target
 
     def cost(self, c: Constants, kinds: Kinds, smoothing: float) -> float:
         """Return the smoothed cost with the ridges."""
@@ -137,22 +141,30 @@ class PosynomialProblem:
         over = _beyond(c.powers)
         return float(fit + self.stiffness(c) @ c.flat() ** 2 + _WALL * (over * over).sum())
 
-    def expand(self, c: Constants, kinds: Kinds, smoothing: float) -> tuple[float, Array, Array]:
-        """Return the cost, its gradient and its Gauss-Newton Hessian."""
-        logs = self.log_terms(c, kinds)
-        total = log_sum(logs)
+    def expand(
+        self, c: Constants, kinds: Kinds, smoothing: float, slots: Any = None
+    ) -> tuple[float, Array, Array]:
+        """Return the cost, its gradient and its Gauss-Newton Hessian by every slot.
+
+        A slot is a number that one constant has, or that several share; -1 marks constants that
+        do not move. None: every constant has its own.
+        """
+        logs = self._logs(c, kinds)
+        total = _log_total(logs)
         r = total - self.target
         size = np.sqrt(r * r + smoothing * smoothing)
-        jacobian = self._jacobian(np.exp(logs - total[:, None]), c)
         x, stiffness, over = c.flat(), self.stiffness(c), _beyond(c.powers)
-        hessian = (jacobian * (self.weights / size)[:, None]).T @ jacobian
-        bend = 2.0 * stiffness + 1e-9
-        wall = slice(len(c.base), len(c.base) + c.powers.size)
-        bend[wall] += 2.0 * _WALL * (over != 0).ravel()
-        hessian.flat[:: len(x) + 1] += bend
-        gradient = jacobian.T @ (self.weights * r / size) + 2.0 * stiffness * x
-        gradient[wall] += 2.0 * _WALL * over.ravel()
         cost = self.weights @ (size - smoothing) + stiffness @ x**2 + _WALL * (over * over).sum()
+        slope, bend = 2.0 * stiffness * x, 2.0 * stiffness + 1e-9
+        wall = slice(len(c.base), len(c.base) + c.powers.size)
+        slope[wall] += 2.0 * _WALL * over.ravel()
+        bend[wall] += 2.0 * _WALL * (over != 0).ravel()
+        places, firsts = _order(np.arange(len(x)) if slots is None else slots)
+        jacobian = _add_up(self._jacobian(np.exp(logs - total), c, places), firsts)
+        gradient = jacobian @ (self.weights * r / size) + _add_up(slope[places], firsts)
+        jacobian *= np.sqrt(self.weights / size)
+        hessian = jacobian @ jacobian.T  # of one array with itself: half the work
+        hessian.flat[:: len(hessian) + 1] += _add_up(bend[places], firsts)
         return float(cost), gradient, hessian
 
     def stiffness(self, c: Constants) -> Array:
@@ -166,17 +178,35 @@ class PosynomialProblem:
         ]
         return np.concatenate(parts)
 
-    def _jacobian(self, shares: Array, c: Constants) -> Array:
-        """Return the derivative of log t by every constant; `shares` are the terms' shares."""
-        n = len(shares)
-        parts = [
-            shares,
-            (shares[:, :, None] * self.rows.logs[:, None, :]).reshape(n, -1),
-            self.rows.marks,
-        ]
-        if c.own.size:
-            parts.append((shares[:, :, None] * self.rows.marks[:, None, :]).reshape(n, -1))
-        return np.concatenate(parts, axis=1)
+    def _jacobian(self, shares: Array, c: Constants, places: Any) -> Array:
+        """Return the derivative of log t by the constants at `places`, one row each."""
+        terms, features = _origins(c)
+        whole = np.concatenate([shares, np.ones((1, shares.shape[1]))])
+        return np.asarray(whole[terms[places]] * self.rows.features[features[places]])
+
+
+def _order(slots: Index) -> tuple[Index, Index]:
+    """Return the places of moving constants by slot, and where in them every slot begins."""
+    places = np.flatnonzero(slots >= 0)
+    places = places[np.argsort(slots[places], kind="stable")]
+    return places, np.flatnonzero(np.diff(slots[places], prepend=-1))
+
+
+def _add_up(rows: Array, firsts: Index) -> Array:
+    """Return the sums over the constants of every slot."""
+    return rows if len(firsts) == len(rows) else np.add.reduceat(rows, firsts, axis=0)
+
+
+def _origins(c: Constants) -> tuple[Index, Index]:
+    """Return for every constant its term (the last: all of them) and the feature it multiplies."""
+    k, n_powers = c.powers.shape
+    n_marks = len(c.shared)
+    terms, marks = np.arange(k), 1 + n_powers + np.arange(n_marks)
+    n_own = n_marks if c.own.size else 0
+    of_term = [terms, np.repeat(terms, n_powers), np.full(n_marks, k), np.repeat(terms, n_own)]
+    of_feature = [np.zeros(k, dtype=np.intp), np.tile(1 + np.arange(n_powers), k), marks]
+    of_feature += [np.tile(marks, k if n_own else 0)]
+    return np.concatenate(of_term), np.concatenate(of_feature)
 
 
 def _beyond(powers: Array) -> Array:
@@ -184,7 +214,11 @@ def _beyond(powers: Array) -> Array:
     return powers - np.clip(powers, -MAX_POWER, MAX_POWER)
 
 
+def _log_total(logs: Array) -> Array:
+    top = logs.max(axis=0)
+    return np.asarray(top + np.log(np.exp(logs - top).sum(axis=0)))
+
+
 def log_sum(logs: Array) -> Array:
     """Return the logarithm of the sum of exponentials over the columns."""
-    top = logs.max(axis=1)
-    return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
+    return _log_total(logs.T)

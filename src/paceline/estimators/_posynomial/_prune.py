@@ -1,68 +1,133 @@
-"""Constants that the data do not ask for are set to 0.
+"""Constants that the data do not ask for are set to 0, or to the value of another level.
 
-How much the cost rises when a constant is 0 and all others settle anew is known beforehand from
-the Hessian: ``x_g' inv(inv(H)_gg) x_g / 2`` for a group g of constants (Hassibi & Stork,
-"Second order derivatives for network pruning: Optimal Brain Surgeon", NIPS 1992). The levels of
-one parameter are one group: they go together. The limit is that of Schwarz' criterion under
-Laplace noise: ``log n / 2n`` of the cost for every constant.
+How much the cost rises when a linear combination d'x of constants is forced to 0 and all others
+settle anew is known beforehand from the Hessian: ``(d'x)^2 / 2 d' inv(H) d`` (Hassibi & Stork,
+"Second order derivatives for network pruning: Optimal Brain Surgeon", NIPS 1992). Tried are every
+constant alone and the difference of every two levels of one parameter in one term, so a term has
+factors of its own only for the levels where the data ask for them, and levels that do not differ
+share one. The limit is Akaike's under Laplace noise: ``1 / n`` of the cost for every constant.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from paceline.estimators._columns import Array, Index
 from paceline.estimators._posynomial._problem import Constants, PosynomialProblem
 from paceline.estimators._posynomial._rows import Layout
-from paceline.estimators._posynomial._solve import Solution, polish, smoothing_of
+from paceline.estimators._posynomial._solve import (
+    Solution,
+    descend,
+    polish,
+    renumber,
+    smoothing_of,
+)
+
+_AT_ONCE = 0.3  # of the constants, before the others settle anew
+_RISE_AT_ONCE = 0.015  # of the cost
+_N_STEPS = 4
+_MAX_LEAN = 1.0  # far from the minimum the Hessian is no guide
 
 
-def prune(problem: PosynomialProblem, solution: Solution, layout: Layout) -> Solution:
-    """Return the solution without the constants that are not worth having."""
-    c, n = solution.constants, len(problem.rows)
-    smoothing = smoothing_of(problem, solution)
-    cost, _, hessian = problem.expand(c, solution.kinds, smoothing)
-    worth = cost * np.log(n) / (2.0 * n)
-    x, free = _remove(c.flat(), hessian, _groups(c, layout), worth)
-    pruned = replace(solution, constants=c.like(x), free=free)
-    return polish(problem, pruned)
+def prune(
+    problem: PosynomialProblem, solution: Solution, layout: Layout, max_slots: int | None = None
+) -> Solution:
+    """Return the solution without constants not worth having, and with at most `max_slots`."""
+    while True:
+        smoothing = smoothing_of(problem, solution)
+        pruned = _prune_some(problem, solution, layout, smoothing, max_slots)
+        if pruned is solution:
+            return polish(problem, solution)
+        solution = descend(problem, pruned, smoothing, _N_STEPS)
 
 
-def _remove(x: Array, hessian: Array, groups: list[Index], worth: float) -> tuple[Array, Array]:
-    """Return the constants with the cheapest groups at 0, one after the other, and who is left."""
-    x, groups = x.copy(), list(groups)
+def share_levels(solution: Solution) -> Solution:
+    """Return the same expression with what the levels of all terms have in common in one place."""
+    c = solution.constants
+    if not c.own.size:
+        return solution
+    common = np.median(c.own, axis=0)
+    shared = replace(c, shared=c.shared + common, own=c.own - common)
+    return replace(solution, constants=shared, slots=np.arange(len(c.flat())))
+
+
+def _prune_some(
+    problem: PosynomialProblem,
+    solution: Solution,
+    layout: Layout,
+    smoothing: float,
+    max_slots: int | None,
+) -> Solution:
+    c = solution.constants
+    cost, _, hessian = problem.expand(c, solution.kinds, smoothing, solution.slots)
+    n_over = len(hessian) - max_slots if max_slots else 0
+    limits = _Limits(worth=cost / len(problem.rows), n_over=n_over, allowance=_RISE_AT_ONCE * cost)
+    first = np.unique(solution.slots, return_index=True)[1][-len(hessian) :]
+    x, owners = _remove(c.flat()[first], hessian, _families(c, layout)[first], limits)
+    if (owners == np.arange(len(owners))).all():
+        return solution
+    slots = np.append(owners, -1)[solution.slots]
+    values = np.where(slots >= 0, np.append(x, 0.0)[slots], 0.0)
+    flat = np.where(solution.slots >= 0, values, c.flat())
+    return replace(solution, constants=c.like(flat), slots=renumber(slots))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """The rise that a constant is worth, how many are too many, the rise allowed at once."""
+
+    worth: float
+    n_over: int
+    allowance: float
+
+
+def _remove(x: Array, hessian: Array, families: Index, limits: _Limits) -> tuple[Array, Index]:
+    """Return the values when the cheapest slots go, and each slot's new one (-1: it is 0)."""
+    x, owners, spent = x.copy(), np.arange(len(x)), 0.0
     inverse: Array = np.asarray(np.linalg.inv(hessian), dtype=float)
-    free = np.ones(len(x), dtype=bool)
-    while groups:
-        rises = [_rise(x[g], np.asarray(inverse[np.ix_(g, g)])) / len(g) for g in groups]
-        place = int(np.argmin(rises))
-        if rises[place] > worth:
+    least = max(limits.n_over // 8, 1)
+    for n_gone in range(max(int(_AT_ONCE * len(x)), least)):
+        rises = _rises(x, inverse, np.where(owners == np.arange(len(x)), families, -2))
+        i, j = np.unravel_index(int(np.argmin(rises)), rises.shape)
+        spent += float(rises[i, j])
+        is_dear = rises[i, j] > limits.worth and n_gone >= limits.n_over
+        if is_dear or (n_gone >= least and spent > limits.allowance):
             break
-        g = groups.pop(place)
-        lean = np.linalg.solve(inverse[np.ix_(g, g)], inverse[g])
-        x -= x[g] @ lean
-        inverse = inverse - inverse[:, g] @ lean
-        x[g], free[g] = 0.0, False
-        x[~free] = 0.0
-    return x, free
+        lean = inverse[i] if i == j else inverse[i] - inverse[j]
+        value, width = (x[i], lean[i]) if i == j else (x[i] - x[j], lean[i] - lean[j])
+        x -= np.clip(value / width * lean, -_MAX_LEAN, _MAX_LEAN)
+        inverse -= np.outer(lean / width, lean)
+        owners[owners == j] = -1 if i == j else i
+        x[owners < 0] = 0.0
+    return x, owners
 
 
-def _rise(x: Array, block: Array) -> float:
-    """Return how much the cost rises without these constants."""
-    return 0.5 * float(x @ np.linalg.solve(block, x))
+def _rises(x: Array, inverse: Array, families: Index) -> Array:
+    """Return how the cost rises when slot i is slot j (i < j), or is 0 (i = j).
+
+    Families are -2 of slots that are gone, -1 of coefficients, 0 of powers: those do not pair.
+    """
+    width = np.diag(inverse)
+    widths = width[:, None] + width - 2.0 * inverse
+    pairs = (families[:, None] == families) & (families > 0)
+    pairs &= np.arange(len(x))[:, None] < np.arange(len(x))
+    tiny = 1e-300
+    rises = (x[:, None] - x) ** 2 / (2.0 * np.maximum(widths, tiny))
+    rises = np.where(pairs, rises, np.inf)
+    alone = np.where(families >= 0, x * x / (2.0 * np.maximum(width, tiny)), np.inf)
+    np.fill_diagonal(rises, alone)
+    return np.asarray(rises)
 
 
-def _groups(c: Constants, layout: Layout) -> list[Index]:
-    """Return the places of constants that go together: each power, the levels of a parameter."""
-    n_terms, n_powers = c.powers.shape
-    groups = [np.array([n_terms + i]) for i in range(n_terms * n_powers)]
-    columns = [np.array([i]) for i in range(len(layout.zeros))]
-    columns += [np.arange(s.start, s.stop) for _, s in layout.groups]
-    start = n_terms + c.powers.size
-    groups += [start + g for g in columns]
-    if c.own.size:
-        start += len(c.shared)
-        groups += [start + k * len(c.shared) + g for k in range(n_terms) for g in columns]
-    return groups
+def _families(c: Constants, layout: Layout) -> Index:
+    """Return a number per constant: levels of one parameter in one place have the same."""
+    k, n_marks = len(c.base), len(c.shared)
+    group = np.zeros(n_marks, dtype=np.intp)
+    for number, (_, columns) in enumerate(layout.groups, 1):
+        group[columns] = number
+    n_groups = len(layout.groups)
+    own = [np.where(group > 0, group + (i + 1) * n_groups, 0) for i in range(k)]
+    parts = [np.full(k, -1), np.zeros(c.powers.size, dtype=np.intp), group]
+    return np.concatenate([*parts, *(own if c.own.size else [])])

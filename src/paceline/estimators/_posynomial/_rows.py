@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,18 @@ class Rows:
         0 or 1 for every zero of a numeric parameter and for every level.
     collectives
         A column of zeros, then ``log(1 - 1/n)`` of every number of devices.
+    features
+        A row of ones, then logarithms and marks, one row each.
     """
 
     logs: Array
     marks: Array
     collectives: Array
+    features: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        ones = np.ones((1, len(self.logs)))
+        object.__setattr__(self, "features", np.vstack([ones, self.logs.T, self.marks.T]))
 
     def __len__(self) -> int:
         return len(self.logs)

@@ -15,6 +15,7 @@ from paceline.estimators._posynomial._solve import (
     Solution,
     descend,
     polish,
+    renumber,
     smoothing_of,
 )
 
@@ -27,11 +28,13 @@ _N_STEPS = 3
 _MAX_ROWS = 2_000  # to round with
 
 
-def tidy(problem: PosynomialProblem, solution: Solution) -> Solution:
-    """Return a solution settled on all rows, without idle terms and with nice powers."""
+def tidy(problem: PosynomialProblem, solution: Solution, lower: float = 0.0) -> Solution:
+    """Return a solution settled on all rows, without idle terms, with nice powers, and lowered."""
     solution = polish(problem, drop_idle_terms(problem, solution))
     small = problem if len(problem.rows) <= _MAX_ROWS else problem.take(_spread(problem))
-    return round_powers(small, solution, smoothing_of(problem, solution))
+    solution = round_powers(small, solution, smoothing_of(problem, solution))
+    c = solution.constants
+    return replace(solution, constants=replace(c, base=c.base - lower))
 
 
 def _spread(problem: PosynomialProblem) -> Any:
@@ -46,11 +49,11 @@ def drop_idle_terms(problem: PosynomialProblem, solution: Solution) -> Solution:
     shares = np.exp(logs - np.logaddexp.reduce(logs, axis=1)[:, None])
     kept = np.flatnonzero(shares.max(axis=0) >= _NEVER_MATTERS)
     c = solution.constants
-    free = None if solution.free is None else _keep_terms(c.like(solution.free), kept).flat()
+    slots = _keep_terms(c.like(solution.slots), kept).flat().astype(int)
     return Solution(
         constants=_keep_terms(c, kept),
         kinds=tuple(solution.kinds[k] for k in kept),
-        free=None if free is None else free.astype(bool),
+        slots=renumber(slots),
     )
 
 
@@ -69,10 +72,9 @@ def round_powers(problem: PosynomialProblem, solution: Solution, smoothing: floa
     for k, i, value in _wishes(solution.constants.powers):
         c = solution.constants
         place = n_terms + k * c.powers.shape[1] + i
-        x = c.flat()
-        free = np.ones(len(x), dtype=bool) if solution.free is None else solution.free.copy()
-        x[place], free[place] = value, False
-        moved = replace(solution, constants=c.like(x), free=free)
+        x, slots = c.flat(), solution.slots.copy()
+        x[place], slots[place] = value, -1
+        moved = replace(solution, constants=c.like(x), slots=renumber(slots))
         settled = descend(problem, moved, smoothing, _N_STEPS)
         new = problem.cost(settled.constants, settled.kinds, smoothing)
         if new <= min(cost * (1 + _NOTICED), limit):

@@ -12,12 +12,13 @@ from scipy.linalg.lapack import dposv
 from paceline.estimators._columns import Array
 from paceline.estimators._posynomial._problem import Constants, Kinds, PosynomialProblem
 
-N_START_ROWS = 500  # enough to tell a good start from a bad one
+N_START_ROWS = 400  # enough to tell a good start from a bad one
 N_POLISH_ROWS = 4_000
 
-_QUICK = 5  # steps that a start is given to prove itself
+_HEATS = ((4, 3), (1, 4))  # how many starts are kept after so many steps
 _POLISH = 40
-_N_SPLITS = 1
+_N_SPLITS = 1  # of each badly fitted term
+_N_LEVELS = 8
 _FLOOR = 5e-3  # of the smoothing: half a percent
 _NEW_SHARE = np.log(4.0)  # a new term begins at a quarter of the median time
 _MAX_STEP = 2.0
@@ -26,24 +27,36 @@ _GAINED = 1e-4  # of the cost: less in one step, and the descent is over
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Constants of K terms, what each term carries, and which constants may move (None: all)."""
+    """Constants of K terms, what each term carries, and which constants move together.
+
+    Constants with the same number in `slots` are equal; those with -1 do not move.
+    """
 
     constants: Constants
     kinds: Kinds
-    free: Any = None
+    slots: Any
+
+
+def renumber(slots: Any) -> Any:
+    """Return the same slots numbered without gaps."""
+    moves = slots >= 0
+    numbers = np.full(len(slots), -1)
+    numbers[moves] = np.unique(slots[moves], return_inverse=True)[1]
+    return numbers
 
 
 def grow_path(problem: PosynomialProblem, n_terms: int, random_state: int) -> list[Solution]:
     """Return the best expression found with 1, 2, ... `n_terms` terms."""
     rng = np.random.default_rng(random_state)
-    small, medium = (_thin(problem, n, rng) for n in (N_START_ROWS, N_POLISH_ROWS))
-    path = [polish(medium, _first(problem))]
+    medium = thin(problem, N_POLISH_ROWS, rng)
+    path = [polish(medium, first_term(problem))]
     while len(path) < n_terms:
-        path.append(polish(medium, _best_start(small, path[-1], rng)))
+        path.append(add_term(medium, path[-1], rng))
     return path
 
 
-def _first(problem: PosynomialProblem) -> Solution:
+def first_term(problem: PosynomialProblem) -> Solution:
+    """Return a constant: the start of every path."""
     n_marks = problem.rows.marks.shape[1]
     is_shared = problem.strengths.own_level is None
     constants = Constants(
@@ -52,47 +65,91 @@ def _first(problem: PosynomialProblem) -> Solution:
         shared=np.zeros(n_marks),
         own=np.zeros((1, 0 if is_shared else n_marks)),
     )
-    return Solution(constants=constants, kinds=(0,))
+    return Solution(constants=constants, kinds=(0,), slots=_either(constants))
 
 
-def _best_start(
-    problem: PosynomialProblem, solution: Solution, rng: np.random.Generator
-) -> Solution:
-    smoothing = smoothing_of(problem, solution)
-    tried = [descend(problem, s, smoothing, _QUICK) for s in _starts(problem, solution, rng)]
-    return min(tried, key=lambda s: problem.cost(s.constants, s.kinds, smoothing))
+def _either(c: Constants) -> Any:
+    """Return the slots while growing: shared levels move or a term's own, not both."""
+    n_all, n_shared = len(c.flat()), len(c.shared)
+    start = len(c.base) + c.powers.size
+    moves = np.ones(n_all, dtype=bool)
+    if c.own.size:
+        moves[start : start + n_shared] = False
+    return np.where(moves, np.cumsum(moves) - 1, -1)
 
 
-def _starts(
+def add_term(problem: PosynomialProblem, solution: Solution, rng: np.random.Generator) -> Solution:
+    """Return the best expression found with one term more, all constants of which are free."""
+    small = thin(problem, N_START_ROWS, rng)
+    smoothing = smoothing_of(small, solution)
+    tried = list(starts(small, solution, rng))
+    for n_kept, n_steps in _HEATS:
+        tried = [descend(small, s, smoothing, n_steps) for s in tried]
+        tried.sort(key=lambda s: small.cost(s.constants, s.kinds, smoothing))
+        tried = tried[:n_kept]
+    return polish(problem, _release(tried[0], solution))
+
+
+def _release(start: Solution, before: Solution) -> Solution:
+    """Return a start where those constants move too that moved before."""
+    c, old = start.constants, before.constants
+    kept = old.like(before.slots.astype(float))
+    kept = kept.with_term(-1.0, np.full(c.powers.shape[1], -1.0), np.full(c.own.shape[1], -1.0))
+    slots = kept.flat().astype(int)
+    slots = np.where(start.slots >= 0, start.slots + slots.max() + 1, slots)
+    return replace(start, slots=renumber(slots))
+
+
+def starts(
     problem: PosynomialProblem, solution: Solution, rng: np.random.Generator
 ) -> Iterator[Solution]:
-    """Yield a small flat term, and the worst-fitted term split in two, with every kind."""
+    """Yield a small flat term, and badly fitted terms split in two, with every kind.
+
+    The halves lean apart in their powers; some in one level too.
+    """
     c, n = solution.constants, problem.rows.logs.shape[1]
-    worst = _worst_term(problem, solution)
+    n_own = c.own.shape[1]
     low = float(np.median(problem.target)) - _NEW_SHARE
+    worst = _worst_terms(problem, solution)
     for kind in range(problem.rows.collectives.shape[1]):
-        kinds = (*solution.kinds, kind)
-        flat = c.with_term(low, np.zeros(n), np.zeros(c.own.shape[1]))
-        yield Solution(constants=flat, kinds=kinds)
-        for _ in range(_N_SPLITS):
-            lean = rng.normal(0.0, 0.5, n)
-            yield Solution(constants=_split(c, worst, lean), kinds=kinds)
+        flat = c.with_term(low, np.zeros(n), np.zeros(n_own))
+        yield _with_term(solution, flat, kind, worst[0])
+        for k in worst:
+            for _ in range(_N_SPLITS):
+                lean = _split(c, k, rng.normal(0.0, 0.5, n), np.zeros(n_own))
+                yield _with_term(solution, lean, kind, k)
+    for level in rng.permutation(n_own)[:_N_LEVELS]:
+        own = np.where(np.arange(n_own) == level, 1.0, 0.0)
+        lean = _split(c, worst[0], rng.normal(0.0, 0.2, n), own)
+        yield _with_term(solution, lean, 0, worst[0])
 
 
-def _split(c: Constants, k: int, lean: Array) -> Constants:
-    base, powers = c.base.copy(), c.powers.copy()
+def _with_term(solution: Solution, c: Constants, kind: int, k: int) -> Solution:
+    """Return a start where the new term moves, term k, and all coefficients."""
+    moves = np.isin(np.arange(len(c.base)), [k, len(c.base) - 1]).astype(float)
+    free = Constants(
+        base=np.ones_like(c.base),
+        powers=np.repeat(moves[:, None], c.powers.shape[1], axis=1),
+        shared=np.full_like(c.shared, float(not c.own.size)),
+        own=np.repeat(moves[:, None], c.own.shape[1], axis=1),
+    )
+    slots = np.where(free.flat() > 0, np.arange(len(c.flat())), -1)
+    return Solution(constants=c, kinds=(*solution.kinds, kind), slots=renumber(slots))
+
+
+def _split(c: Constants, k: int, lean: Array, own_lean: Array) -> Constants:
+    base = c.base.copy()
     base[k] -= np.log(2.0)
-    powers[k] += lean
-    halved = replace(c, base=base, powers=powers)
-    return halved.with_term(base[k], c.powers[k] - lean, c.own[k])
+    halved = replace(c, base=base)
+    return halved.with_term(base[k], c.powers[k] - lean, c.own[k] + own_lean)
 
 
-def _worst_term(problem: PosynomialProblem, solution: Solution) -> int:
+def _worst_terms(problem: PosynomialProblem, solution: Solution) -> list[int]:
     logs = problem.log_terms(solution.constants, solution.kinds)
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
     r = np.abs(problem.residuals(solution.constants, solution.kinds))
-    return int(np.argmax((problem.weights * r) @ shares))
+    return [int(k) for k in np.argsort(-((problem.weights * r) @ shares))[:2]]
 
 
 def polish(problem: PosynomialProblem, solution: Solution) -> Solution:
@@ -121,13 +178,13 @@ def descend(
 
     The Hessian is positive definite by construction, so a Cholesky factor gives every step.
     """
-    c, kinds, free = solution.constants, solution.kinds, solution.free
+    c, kinds, slots = solution.constants, solution.kinds, solution.slots
     x, damping = c.flat(), 1e-3
     for _ in range(n_steps):
-        cost, gradient, hessian = problem.expand(c.like(x), kinds, smoothing)
+        cost, gradient, hessian = problem.expand(c.like(x), kinds, smoothing, slots)
         better = None
         for _ in range(6):
-            step = _step(gradient, hessian, damping, free)
+            step = _spread(_step(gradient, hessian, damping), slots)
             new = problem.cost(c.like(x + step), kinds, smoothing)
             if new < cost:
                 better = x + step
@@ -141,11 +198,12 @@ def descend(
     return replace(solution, constants=c.like(x))
 
 
-def _step(gradient: Array, hessian: Array, damping: float, free: Any = None) -> Array:
-    if free is not None:
-        step = np.zeros_like(gradient)
-        step[free] = _step(gradient[free], hessian[np.ix_(free, free)], damping)
-        return step
+def _spread(step: Array, slots: Any) -> Array:
+    """Return the step of every constant from those of the slots."""
+    return np.where(slots >= 0, np.append(step, 0.0)[slots], 0.0)
+
+
+def _step(gradient: Array, hessian: Array, damping: float) -> Array:
     damped = hessian.copy()
     damped.flat[:: len(gradient) + 1] += damping * np.diag(hessian) + 1e-12
     _, step, problem = dposv(damped, -gradient)
@@ -154,7 +212,7 @@ def _step(gradient: Array, hessian: Array, damping: float, free: Any = None) -> 
     return np.asarray(step * min(1.0, _MAX_STEP / max(float(np.abs(step).max()), 1e-300)))
 
 
-def _thin(problem: PosynomialProblem, n_rows: int, rng: np.random.Generator) -> PosynomialProblem:
+def thin(problem: PosynomialProblem, n_rows: int, rng: np.random.Generator) -> PosynomialProblem:
     n = len(problem.rows)
     if n <= n_rows:
         return problem
