@@ -157,7 +157,7 @@ def test_sharding_needs_less_memory_by_stage(resnet: LayerGraph, cluster: Cluste
     rows = sweep(resnet, cluster, table, global_batch=64)
     assert (np.diff(rows.memory_bytes) < 0).all()
     assert rows["state_bytes"][1] == pytest.approx(rows["state_bytes"][0] / 8)
-    assert rows["gradients_bytes"][2] == pytest.approx(rows["gradients_bytes"][0] / 8)
+    assert rows["gradients_bytes"][2] == pytest.approx(rows["weights_bytes"][0] / 8)
     assert rows["weights_bytes"][3] < rows["weights_bytes"][0]
     gathered = resnet.total("n_parameters") * 4
     traffic = rows["exchange_payload_bytes"] - resnet.total("buffer_bytes")
@@ -233,7 +233,7 @@ def test_half_precision_halves_bytes_and_keeps_a_full_copy(
     resnet: LayerGraph, cluster: Cluster
 ) -> None:
     full, half = (
-        sweep(resnet, cluster, [Strategy()], global_batch=8, precision=p)
+        sweep(resnet, cluster, [Strategy()], global_batch=512, precision=p)
         for p in ("float32", "float16")
     )
     assert half["weights_bytes"][0] == full["weights_bytes"][0] / 2
