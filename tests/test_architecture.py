@@ -93,6 +93,9 @@ def test_the_command_line_has_the_agreed_options() -> None:
         "oracle": "--cluster --devices --strategy --global-batch --device-batch --knee --samples "
         "--optimizer --precision --at --module --input-shape --vocabulary --output "
         "--output-format",
+        "plan": "--cluster --devices --global-batch --predictor --objective --deadline --samples "
+        "--strategy --use-all --unrunnable --optimizer --precision --at --module --input-shape "
+        "--vocabulary --space --export --output --output-format",
         "run": "--steps --warmup --output --module --data --timeout --output-format",
         "validate": "--output-format",
         "list": "--output-format",

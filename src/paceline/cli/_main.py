@@ -31,6 +31,7 @@ _VERBS = {
     "compare": "Fit every form and every black box on the same folds.",
     "calibrate": "Measure this machine's rates and links: a cluster file.",
     "oracle": "Say what a step costs under every parallel strategy on a cluster.",
+    "plan": "Choose how to train a network on a cluster, and say why.",
     "run": "Run a plan for real: predicted beside measured.",
     "validate": "Replay published numbers.",
     "list": "List forms, spaces, workloads, executors or studies.",

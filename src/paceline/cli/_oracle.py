@@ -82,8 +82,8 @@ def command(
     check_writable(output)
     _check_batch(global_batch, device_batch)
     least_gain = None if knee is None else parse_percent(knee)
-    graph = _graph(workload, options)
-    names, given = _strategies(strategies)
+    graph = read_graph(workload, options)
+    names, given = parse_strategies(strategies)
     found = survey(
         graph,
         load_cluster(cluster),
@@ -129,7 +129,7 @@ def parse_percent(text: str) -> float:
     return value / 100
 
 
-def _graph(workload: str | None, options: dict[str, Any]) -> Any:
+def read_graph(workload: str | None, options: dict[str, Any]) -> Any:
     """Return the layers that are asked about."""
     from paceline.workloads import load_workload
 
@@ -145,11 +145,11 @@ def _graph(workload: str | None, options: dict[str, Any]) -> Any:
 
         return load_graph(workload)
     return load_workload(workload).graph(
-        {n: _value(v) for n, v in parse_at(options["at"]).items()}
+        {n: read_value(v) for n, v in parse_at(options["at"]).items()}
     )
 
 
-def _value(text: str) -> Any:
+def read_value(text: str) -> Any:
     """Return a number where the text is one."""
     for kind in (int, float):
         try:
@@ -169,18 +169,18 @@ def _traced(options: dict[str, Any]) -> Any:
         )
     if not options["input_shape"]:
         raise InvalidInputError("--module needs --input-shape, one sample's. Try: 3,224,224")
-    shape = [_value(n) for n in options["input_shape"]]
+    shape = [read_value(n) for n in options["input_shape"]]
     if not all(isinstance(n, int) and n > 0 for n in shape):
         raise InvalidInputError(
             f"--input-shape must be positive whole numbers, but got {options['input_shape']!r}."
         )
-    arguments = {n: _value(v) for n, v in parse_at(options["at"]).items()}
+    arguments = {n: read_value(v) for n, v in parse_at(options["at"]).items()}
     return trace_file(
         Path(file), name, tuple(shape), arguments=arguments, vocabulary=options["vocabulary"]
     )
 
 
-def _strategies(texts: tuple[str, ...]) -> tuple[list[str], list[Any]]:
+def parse_strategies(texts: tuple[str, ...]) -> tuple[list[str], list[Any]]:
     """Return names and whole strategies; all, where neither is given."""
     from paceline.oracle import list_strategies
 
@@ -203,7 +203,7 @@ def _strategy(text: str) -> Any:
         name, equals, value = (piece.strip() for piece in pair.partition("="))
         if not equals or not name or not value:
             raise InvalidInputError(f"--strategy must be NAME=DEGREE,…, but got {text!r}.")
-        parts[name] = _value(value)
+        parts[name] = read_value(value)
     if "recompute" in parts:
         parts["recompute"] = bool(parts["recompute"])
     return Strategy.from_dict(parts)

@@ -11,18 +11,39 @@ from paceline.planners._baselines import (
 )
 from paceline.planners._chain import Chain, DeviceKind, Partition
 from paceline.planners._exact import partition_exactly
+from paceline.planners._export import export_script
 from paceline.planners._genetic import place_genetically
 from paceline.planners._greedy import partition_greedily
 from paceline.planners._merge import partition_and_merge
+from paceline.planners._mixed import share_out
+from paceline.planners._objectives import pareto_front
+from paceline.planners._parameters import BestParameters, best_parameters
 from paceline.planners._placement import Placement, PlacementProblem
 from paceline.planners._placement_exact import place_exactly
+from paceline.planners._predictors import FitPredictor
+from paceline.planners._schedule import compare_schedules, list_events
+from paceline.planners._search import PlanSearch, plan_training, predicted_run, search_plans
+from paceline.planners._shortlist import RUNNABLE
+from paceline.planners._task import OBJECTIVES, Predictor, Task
 
 __all__ = [
+    "OBJECTIVES",
+    "RUNNABLE",
+    "BestParameters",
     "Chain",
     "DeviceKind",
+    "FitPredictor",
     "Partition",
     "Placement",
     "PlacementProblem",
+    "PlanSearch",
+    "Predictor",
+    "Task",
+    "best_parameters",
+    "compare_schedules",
+    "export_script",
+    "list_events",
+    "pareto_front",
     "partition_and_merge",
     "partition_exactly",
     "partition_greedily",
@@ -33,4 +54,8 @@ __all__ = [
     "place_genetically",
     "place_greedily",
     "place_round_robin",
+    "plan_training",
+    "predicted_run",
+    "search_plans",
+    "share_out",
 ]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         show_speedup,
         show_waiting,
     )
+    from paceline.reports._plan import show_gantt, show_parameters, show_plan
     from paceline.reports._prediction import show_prediction, show_run
     from paceline.reports._run import show_plan_run
 
@@ -43,6 +44,7 @@ _HOMES = {
         "show_speedup",
         "show_waiting",
     ),
+    "_plan": ("show_gantt", "show_parameters", "show_plan"),
     "_prediction": ("show_prediction", "show_run"),
     "_run": ("show_plan_run",),
 }
@@ -53,11 +55,14 @@ __all__ = [
     "show_aggregation",
     "show_comparison",
     "show_explanation",
+    "show_gantt",
     "show_imbalance",
     "show_knees",
     "show_lif",
+    "show_parameters",
     "show_phase_explanation",
     "show_phases",
+    "show_plan",
     "show_plan_run",
     "show_prediction",
     "show_regression",
