@@ -14,7 +14,7 @@ from paceline.estimators._posynomial._problem import PosynomialProblem, log_sum
 from paceline.estimators._posynomial._solve import Solution
 
 _MAX_SCATTER = 1.0
-CLOSE = 2.0  # standard errors of the difference
+CLOSE = 1.0  # standard errors of the difference
 NOTICED = 0.1  # of the error: a smaller gain is not worth a term
 
 
