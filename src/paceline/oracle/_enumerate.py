@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from paceline.clusters import Cluster
-from paceline.errors import UnknownNameError
+from paceline.errors import InvalidInputError, UnknownNameError
 from paceline.oracle.strategies import DIVISIONS
 from paceline.oracle.strategies import accumulation as _accumulation
 from paceline.oracle.strategies import data as _data
@@ -21,6 +20,7 @@ from paceline.workloads import LayerGraph
 
 # what a name stands for: the degree that it divides by, other parts of a strategy, one line
 _Part = tuple[str | None, Mapping[str, int], str]
+Row = dict[str, int]  # parts of a strategy that are not at their default
 
 PARTS: Mapping[str, _Part] = {
     "serial": (None, {}, "one device"),
@@ -114,29 +114,38 @@ def enumerate_strategies(
     global_batch
         Which micro-batches must divide; None: powers of two up to 16 per stage.
     """
-    tables = [named_strategies(name, n_devices, global_batch) for name in names]
-    return StrategyTable.concatenate([table for table in tables if table is not None])
+    rows = [row for name in names for row in named_rows(name, n_devices, global_batch)]
+    if not rows:
+        raise InvalidInputError(
+            f"A strategy of {', '.join(names)} must have degrees above one that multiply to the "
+            f"number of devices, but none has for {n_devices}. Try: data"
+        )
+    return table_of(rows)
 
 
-def named_strategies(name: str, n_devices: int, global_batch: int | None) -> StrategyTable | None:
-    """Return the strategies of one name; None when it cannot take so many devices."""
+def named_rows(name: str, n_devices: int, global_batch: int | None) -> list[Row]:
+    """Return the strategies of one name; none when it cannot take so many devices."""
     parts = [_part(part) for part in name.split("+")]
     degrees = [degree for degree, _, _ in parts if degree]
-    rows: list[dict[str, int]] = []
+    rows: list[Row] = []
     for factors in _factorings(n_devices, len(degrees)):
         given = dict(zip(degrees, factors, strict=True))
         for _, options, _ in parts:
             given |= options
         rows += _with_micro_batches(name, given, global_batch)
-    if not rows:
-        return None
-    fields = {field for row in rows for field in row}
-    defaults: dict[str, Any] = {"shard": 0, "recompute": 0, "schedule": SCHEDULES.index("1f1b")}
-    columns = {
-        field: np.array([row.get(field, defaults.get(field, 1)) for row in rows])
-        for field in fields or {"data"}
-    }
-    return StrategyTable.from_columns(**columns)
+    return rows
+
+
+def table_of(rows: Sequence[Row]) -> StrategyTable:
+    """Return rows that name some parts of a strategy as a table, the others at their default."""
+    fields = {field for row in rows for field in row} or {"data"}
+    others = {"shard": 0, "recompute": 0, "schedule": SCHEDULES.index("1f1b")}
+    return StrategyTable.from_columns(
+        **{
+            field: np.array([row.get(field, others.get(field, 1)) for row in rows])
+            for field in fields
+        }
+    )
 
 
 def _part(name: str) -> _Part:
@@ -174,9 +183,7 @@ def divisors(n: int) -> tuple[int, ...]:
     return tuple(sorted({*small, *(n // i for i in small)}))
 
 
-def _with_micro_batches(
-    name: str, given: dict[str, int], global_batch: int | None
-) -> list[dict[str, int]]:
+def _with_micro_batches(name: str, given: Row, global_batch: int | None) -> list[Row]:
     """Return a strategy with every sensible number of micro-batches and pieces."""
     names, stages = name.split("+"), given.get("pipeline", 1)
     if (stages == 1 and "accumulation" not in names) or "layer" in names:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from paceline.clusters import Cluster
 from paceline.errors import InfeasibleError, InvalidInputError
 from paceline.oracle._columns import columns_of
-from paceline.oracle._enumerate import ALL, PARTS, named_strategies
+from paceline.oracle._enumerate import ALL, PARTS, Row, named_rows, table_of
 from paceline.oracle._limits import limits_of
 from paceline.oracle._result import SweepResult
 from paceline.oracle._sweep import sweep
-from paceline.scenario import DEGREES, Strategy, StrategyTable
+from paceline.scenario import DEGREES, SCHEDULES, Strategy
 from paceline.workloads import LayerGraph
 
 Integers = NDArray[np.int64]
@@ -67,11 +67,15 @@ class Survey:
         table = self.result.table
         used |= {degree for degree in DEGREES if (table[degree] > 1).any()}
         known = limits_of(columns_of(self.result.graph))
-        return {
+        found = {
             name: f"at most {limit.largest}: {limit}"
             for name, limit in known.items()
             if name in used
         }
+        batches = set(self.result.global_batch.tolist())
+        if "data" in used and len(batches) == 1 < len(set(self.n_devices.tolist())):
+            found["data"] = f"at most {batches.pop()}: a device needs a sample of the batch"
+        return found
 
     def frame(self, n_samples: int | None = None) -> pd.DataFrame:
         """Return all figures, one row per strategy and number of devices.
@@ -157,8 +161,8 @@ def survey(
         return device_batch * n if device_batch is not None else int(global_batch or 0)
 
     found = _given(strategies, n_devices) if strategies else _named(names, n_devices, batch_of)
-    labels = [label for label, table in found for _ in range(len(table))]
-    table = StrategyTable.concatenate([table for _, table in found])
+    labels = [label for label, rows in found for _ in rows]
+    table = table_of([row for _, rows in found for row in rows])
     batches = np.array([batch_of(n) for _, n in labels])
     result = sweep(
         graph, cluster, table, global_batch=batches, optimizer=optimizer, precision=precision
@@ -174,14 +178,14 @@ def survey(
 
 def _named(
     names: Sequence[str], n_devices: Sequence[int], batch_of: Callable[[int], int]
-) -> list[tuple[Label, StrategyTable]]:
+) -> list[tuple[Label, list[Row]]]:
     """Return the strategies of every name and number of devices; one device is always serial."""
     found = []
     for n in n_devices:
         for name in names if n > 1 else dict.fromkeys(["serial", *names]):
-            table = named_strategies(name, n, batch_of(n))
-            if table is not None:
-                found.append(((name, n), table))
+            rows = named_rows(name, n, batch_of(n))
+            if rows:
+                found.append(((name, n), rows))
     if not found:
         raise InvalidInputError(
             f"A strategy of {', '.join(names)} must have degrees above one that multiply to the "
@@ -192,7 +196,7 @@ def _named(
 
 def _given(
     strategies: Sequence[Strategy], n_devices: Sequence[int]
-) -> list[tuple[Label, StrategyTable]]:
+) -> list[tuple[Label, list[Row]]]:
     """Return the user's own strategies; degrees must multiply to a number asked for."""
     found = []
     for strategy in strategies:
@@ -203,7 +207,8 @@ def _given(
                 "The degrees of a strategy must multiply to a number of devices asked for "
                 f"({', '.join(map(str, n_devices))}), but got {product or 1} = {n}."
             )
-        found.append(((str(strategy), n), StrategyTable.from_strategies([strategy])))
+        parts = {**strategy.to_dict(), "schedule": SCHEDULES.index(strategy.schedule)}
+        found.append(((str(strategy), n), [{name: int(v) for name, v in parts.items()}]))
     return found
 
 
