@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.oracle._cut import cut_units
+from paceline.oracle._memory_layers import LayerMemory, layer_memory
 from paceline.oracle._roles import layer_roles
 from paceline.workloads import GraphLayer, LayerGraph
 
@@ -91,6 +92,16 @@ class Columns:
     def stage_bounds(self, n_parts: int) -> NDArray[np.int64]:
         """Return the first unit of every part, and the end."""
         return cut_units(tuple(self._unit_weights), n_parts)
+
+    def layer_bounds(self, n_parts: int = 0) -> NDArray[np.int64]:
+        """Return the first layer of every part, or of every unit, and the end."""
+        firsts = np.array([*(first for first, _ in self.graph.units), len(self.graph)])
+        return firsts[self.stage_bounds(n_parts)] if n_parts else firsts
+
+    @cached_property
+    def memory(self) -> LayerMemory:
+        """What the layers of the graph, in its order, hold while they go back."""
+        return layer_memory(self.graph)
 
     def stage_counts(self, n_parts: int) -> Array:
         """Return how often each distinct layer (rows) occurs in each part (columns)."""

@@ -19,6 +19,8 @@ _BYTES: Mapping[str, int] = {
 # numbers of state per parameter
 _STATE: Mapping[str, int] = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}
 
+_TEMPORARY = ("adam", "adamw")  # the root of the second moment
+
 OPTIMIZERS = tuple(_STATE)
 
 
@@ -33,10 +35,13 @@ class Numbers:
     state
         Of the optimizer's state of one parameter: in full precision, with a full copy of the
         weight beside it where that is kept in half (ZeRO, arXiv 1910.02054, section 3.1).
+    update
+        Of the optimizer's temporary of one parameter; only Adam makes any.
     """
 
     weight: int
     state: int
+    update: int = 0
 
     @property
     def scale(self) -> float:
@@ -53,4 +58,5 @@ def numbers_of(precision: str, optimizer: str) -> Numbers:
     size = _BYTES[precision]
     full = max(size, 4)
     copy = full if size < full else 0
-    return Numbers(weight=size, state=_STATE[optimizer] * full + copy)
+    temporary = full if optimizer in _TEMPORARY else 0
+    return Numbers(weight=size, state=_STATE[optimizer] * full + copy, update=temporary)

@@ -34,7 +34,7 @@ def step_figures(
         better = inside["step_s"] < found["step_s"][rows]
         for name, values in inside.items():
             found[name][rows[better]] = values[better]
-    return found
+    return found | {f"{name}_bytes": part for name, part in hold_memory(block).items()}
 
 
 def _placed(
@@ -64,7 +64,6 @@ def _placed(
     found["stage_stride"] = block.strides["pipeline"].astype(float)
     found["gradient_total_s"] = exchanged.total_s
     found |= count_traffic(block, passes, scheme)
-    found |= {f"{name}_bytes": part for name, part in hold_memory(block).items()}
     alone = _alone(block, model, global_batch)
     found["efficiency"] = alone / (block.table.n_devices * found["step_s"])
     return found

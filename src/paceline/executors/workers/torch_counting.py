@@ -86,6 +86,7 @@ class StoragePeak(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.now = self.peak = 0
         self._alive: dict[int, weakref.ref[Any]] = {}
+        self._sizes: dict[int, int] = {}
         for tensor in known:
             self._see(tensor)
 
@@ -97,6 +98,7 @@ class StoragePeak(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Follow the outputs of one operation."""
+        self._look_again()
         out = func(*args, **(kwargs or {}))
         for tensor in torch.utils._pytree.tree_leaves(out):
             if isinstance(tensor, Tensor):
@@ -106,15 +108,25 @@ class StoragePeak(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _see(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()
         key = storage._cdata
-        if key in self._alive:
-            return
-        self._alive[key] = weakref.ref(storage, self._forget(key, storage.nbytes()))
-        self.now += storage.nbytes()
+        if key not in self._alive:
+            self._alive[key] = weakref.ref(storage, self._forget(key))
+        self._count(key, storage.nbytes())
+
+    def _look_again(self) -> None:
+        """Count storages anew that were resized, which no operation tells (FSDP does so)."""
+        for key, alive in list(self._alive.items()):
+            storage = alive()
+            if storage is not None:
+                self._count(key, storage.nbytes())
+
+    def _count(self, key: int, n_bytes: int) -> None:
+        self.now += n_bytes - self._sizes.get(key, 0)
+        self._sizes[key] = n_bytes
         self.peak = max(self.peak, self.now)
 
-    def _forget(self, key: int, n_bytes: int) -> Callable[[Any], None]:
+    def _forget(self, key: int) -> Callable[[Any], None]:
         def forget(_: Any) -> None:
             self._alive.pop(key, None)
-            self.now -= n_bytes
+            self.now -= self._sizes.pop(key, 0)
 
         return forget
