@@ -99,7 +99,7 @@ def test_an_autoencoder_learns_its_input(pool) -> None:
         ({"network": [{"op": "fold", "name": "a"}]}, "`op` must be one of conv, .*'fold'"),
         ({"network": [linear("a", 3, 4)]}, "must fit its samples"),
         ({"network": [CONV | {"name": "a"}]}, "PyTorch can build, but: KeyError"),
-        ({"optimizer": {"name": "lion", "learning_rate": 1.0}}, "one of adam, sgd"),
+        ({"optimizer": {"name": "lion", "learning_rate": 1.0}}, "one of adam, adamw, .*sgd"),
         ({"data": {"kind": "idx", "folder": "/nowhere"}}, "must hold a file train-images"),
         ({"data": {"kind": "sound"}}, "`data.kind` must be one of generated"),
         ({"module": {"file": "/nowhere.py", "name": "Net"}}, "must be a Python file"),

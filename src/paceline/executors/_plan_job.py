@@ -72,6 +72,7 @@ def job_of_plan(
     """
     check_runnable(plan)
     graph = graph or graph_of_plan(plan)
+    _check_tied(plan, graph)
     keywords = _network(plan)
     return Job(
         **keywords,
@@ -125,6 +126,23 @@ def _check_batches(plan: Plan) -> None:
             raise InvalidInputError(
                 f"{n} micro-batches must be cut from the samples of every replica, but one has "
                 f"{batch}."
+            )
+
+
+def _check_tied(plan: Plan, graph: LayerGraph) -> None:
+    """Refuse late gradients of weights that two stages share: their copies would drift apart."""
+    if plan.strategy.schedule != "unlocked" or plan.strategy.pipeline == 1:
+        return
+    stage_of = {
+        layer.name: i
+        for i, stage in enumerate(plan.stages)
+        for layer in graph.layers[stage.first : stage.end]
+    }
+    for layer in graph.layers:
+        if layer.tied and stage_of[layer.tied] != stage_of[layer.name]:
+            raise InvalidInputError(
+                f"The unlocked schedule must have every weight in one stage, but {layer.name!r} "
+                f"shares that of {layer.tied!r}. Try: --strategy pipeline"
             )
 
 
@@ -214,9 +232,13 @@ def _ranges(
     return [[a, b] for a, b in zip(firsts, [*firsts[1:], len(operations)], strict=True)]
 
 
-def _split_points(plan: Plan, graph: LayerGraph) -> list[str]:
-    """Return the modules that stages begin with, but for the first stage."""
-    return [graph.layers[first].name for first in _cuts(plan, graph)[1:]]
+def _split_points(plan: Plan, graph: LayerGraph) -> list[dict[str, str]]:
+    """Return the layers between which a module of the user's is cut."""
+    firsts = _cuts(plan, graph)[1:]
+    return [
+        {"before": graph.layers[first].name, "behind": graph.layers[first - 1].name}
+        for first in firsts
+    ]
 
 
 def _cuts(plan: Plan, graph: LayerGraph) -> list[int]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import math
 import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import DeviceMesh
+from torch.utils.checkpoint import checkpoint
 
 if TYPE_CHECKING:
     from paceline.executors.workers import protocol
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from paceline.executors.workers.torch_counting import StoragePeak, Traffic
     from paceline.executors.workers.torch_network import build
     from paceline.executors.workers.torch_phases import PhaseTimes
+    from paceline.executors.workers.torch_place import SPLITS, Place
     from paceline.executors.workers.torch_training import loss_of, make_optimizer, tensors_of
 else:
     import protocol  # neighbours: Paceline is not installed here
@@ -34,9 +34,9 @@ else:
     from torch_counting import StoragePeak, Traffic
     from torch_network import build
     from torch_phases import PhaseTimes
+    from torch_place import SPLITS, Place
     from torch_training import loss_of, make_optimizer, tensors_of
 
-SPLITS = ("spatial", "filter", "channel", "tensor", "context", "expert")
 # where the division of each degree lives; replicas of all of them are part of it
 _MEMBERS = {
     "data": ("torch_data", "DataDivision"),
@@ -49,40 +49,6 @@ _MEMBERS = {
     "channel": ("torch_filter", "ChannelDivision"),
 }
 _TYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
-
-
-class Place:
-    """Where this worker stands: its replica, its stage, and its part of the stage.
-
-    Parameters
-    ----------
-    division
-        Of the job.
-    device
-        Kind of device that the mesh is of.
-    """
-
-    def __init__(self, division: dict[str, Any], device: torch.device) -> None:
-        strategy = division["strategy"]
-        self.n_parts = math.prod(strategy.get(name, 1) for name in SPLITS)
-        shape = (strategy["data"], strategy["pipeline"], self.n_parts)
-        placement = torch.tensor(division["placement"]).reshape(shape)
-        here = (placement == protocol.rank()).nonzero()
-        if len(here) != 1:
-            raise protocol.RefusedError(
-                f"Worker {protocol.rank()} must have one place in the placement, but got "
-                f"{division['placement']}."
-            )
-        self.replica, self.stage, self.part = (int(i) for i in here[0])
-        self.ranks = placement
-        self.mesh: DeviceMesh | None = None
-        if dist.is_initialized():
-            names = ("data", "pipeline", "split")
-            self.mesh = DeviceMesh(device.type, placement, mesh_dim_names=names)
-
-    def group(self, name: str) -> Any:
-        """Return the process group along `data`, `pipeline` or `split`; None when alone."""
-        return None if self.mesh is None else self.mesh.get_group(name)
 
 
 class Division(ABC):
@@ -113,7 +79,13 @@ class Division(ABC):
         self.division, self.strategy = job["division"], job["division"]["strategy"]
         self.dtype = _TYPES[job.get("precision", "float32")]
         self.share = self.division["replica_batches"][place.replica] / self.global_batch
-        self.divide(build(job).to(device=device, dtype=self.dtype).train())
+        network = build(job).to(device=device, dtype=self.dtype).train()
+        self.divide(recomputed(network) if self._recomputes else network)
+
+    @property
+    def _recomputes(self) -> bool:
+        is_own = self.strategy.get("schedule") == "unlocked" and self.strategy["pipeline"] > 1
+        return bool(self.strategy.get("recompute")) and not is_own
 
     @property
     def global_batch(self) -> int:
@@ -142,6 +114,27 @@ class Division(ABC):
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean loss of some samples."""
         return loss_of(self.job["loss"], outputs, targets)
+
+
+class _Recomputed(nn.Module):
+    """A part that keeps its input alone and computes the rest again for the backward pass."""
+
+    def __init__(self, part: nn.Module) -> None:
+        super().__init__()
+        self.part = part
+
+    def forward(self, *inputs: Any) -> Any:
+        return checkpoint(self.part, *inputs, use_reentrant=False)
+
+
+def recomputed(network: nn.Module) -> nn.Module:
+    """Let every part of a network be computed again; of a module that is no chain, all of it."""
+    if not isinstance(network, nn.Sequential):
+        return _Recomputed(network)
+    for name, part in list(network.named_children()):
+        if any(True for _ in part.parameters()):
+            setattr(network, name, _Recomputed(part))
+    return network
 
 
 class Run:
@@ -205,6 +198,13 @@ class Run:
             dist.all_reduce(losses)
         return [float(loss) for loss in losses.cpu()]
 
+    def weights(self) -> list[float]:
+        """Return all weights of this worker, those of its stages in order, when asked for."""
+        if not self.job["return_weights"]:
+            return []
+        whole = [_whole(p.detach()).flatten().float().cpu() for p in self.division.parameters()]
+        return [float(w) for w in torch.cat(whole)]
+
     def _batch(self) -> tuple[Tensor, Tensor]:
         batches = self.division.division["replica_batches"]
         replica, step = self.division.place.replica, len(self.losses)
@@ -232,9 +232,16 @@ def run_divided(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
         "step_s": step_s,
         "warmup_s": warmup_s,
         "losses": run.global_losses(),
+        "weights": run.weights(),
         **phases,
         **observed,
     }
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """Return all of a tensor that may be sharded."""
+    gather = getattr(tensor, "full_tensor", None)
+    return tensor if gather is None else gather()
 
 
 def _member(division: dict[str, Any]) -> type[Division]:

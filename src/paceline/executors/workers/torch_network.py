@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -168,6 +169,31 @@ def _pool(operation: Operation) -> nn.Module:
     return average
 
 
+class _Sleep(nn.Module):
+    """Wait for some time per sample in each pass: planted work that needs no processor."""
+
+    def __init__(self, operation: Operation) -> None:
+        super().__init__()
+        self.times = operation.get("forward_s", 0.0), operation.get("backward_s", 0.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _Waits.apply(x, *self.times)  # type: ignore
+
+
+class _Waits(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, forward_s: float, backward_s: float) -> Tensor:
+        ctx.backward_s = backward_s
+        if x.device.type != "meta":
+            time.sleep(forward_s * len(x))
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        time.sleep(ctx.backward_s * len(gradients[0]))
+        return gradients[0], None, None
+
+
 class _GlobalPool(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.flatten(2).mean(2)
@@ -223,4 +249,5 @@ _BUILDERS: dict[str, Callable[[Operation], nn.Module]] = {
     "causal_attention": CausalAttention,
     "rotary_attention": RotaryAttention,
     "experts": Experts,
+    "sleep": _Sleep,
 }

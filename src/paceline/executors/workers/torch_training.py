@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,7 +16,12 @@ if TYPE_CHECKING:
 else:
     import protocol  # a neighbour: Paceline is not installed here
 
-_OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+_OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "momentum": partial(torch.optim.SGD, momentum=0.9),
+    "sgd": torch.optim.SGD,
+}
 
 
 def make_optimizer(
