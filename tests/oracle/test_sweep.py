@@ -12,6 +12,7 @@ from paceline.clusters import (
     Cluster,
     all_gather,
     all_reduce,
+    broadcast,
     kernel_time,
     point_to_point,
     update_time,
@@ -348,6 +349,7 @@ def test_what_is_short_of_memory_says_by_how_much(resnet: LayerGraph, cluster: C
         ({"compute": "rooflin"}, UnknownNameError, "Did you mean 'roofline'"),
         ({"compute": "profiled"}, InvalidInputError, "`sample_s` must be positive"),
         ({"gradients": "all_reduc"}, UnknownNameError, "Did you mean 'all_reduce'"),
+        ({"overlap": "bes"}, UnknownNameError, "Did you mean 'best'"),
     ],
 )
 def test_bad_questions_are_refused(
@@ -380,3 +382,35 @@ def test_traffic_is_counted_by_collective(resnet: LayerGraph, cluster: Cluster) 
     causes = rows["exchange_payload_bytes"] + rows["layerwise_payload_bytes"]
     sums = sum(rows[f"{kind}_bytes"] for kind in kinds)
     np.testing.assert_allclose(sums, causes)
+
+
+def test_the_best_overlap_is_the_least_of_three_and_none_hides_nothing(
+    resnet: LayerGraph, cluster: Cluster
+) -> None:
+    slow = replace(
+        cluster,
+        levels=tuple(
+            replace(x, link=replace(x.link, bandwidth=x.link.bandwidth / 50))
+            for x in cluster.levels
+        ),
+    )
+    table = [Strategy(data=n) for n in (2, 4, 16, 64)]
+    ddp, best, none = (
+        sweep(resnet, slow, table, global_batch=256, overlap=name)
+        for name in ("ddp", "best", "none")
+    )
+    assert (best["gradient_s"] <= ddp["gradient_s"]).all()
+    assert (best["gradient_s"] < ddp["gradient_s"]).any()
+    assert none["gradient_s"] == pytest.approx(none["gradient_total_s"])
+    assert (ddp["gradient_s"] < none["gradient_s"]).all()
+    for row, strategy in enumerate(table):
+        _, backward = passes(resnet, slow, 256 / strategy.data)
+        buffers = broadcast(slow, resnet.total("buffer_bytes"), strategy.data)
+        for rule, result in (("ddp", ddp), ("best", best)):
+            wanted = exposed_communication(
+                backward,
+                resnet.column("n_parameters") * 4,
+                lambda n_bytes, n=strategy.data: all_reduce(slow, n_bytes, n),
+                rule=rule,
+            )
+            assert result["gradient_s"][row] == pytest.approx(float(wanted + buffers))

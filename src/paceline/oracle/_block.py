@@ -38,6 +38,8 @@ class Block:
         Pieces: stages times virtual stages.
     inside
         Whether the stages of a pipeline are neighbours, instead of its replicas.
+    overlap
+        How gradients go out beside the backward pass, as `sweep` takes it.
     """
 
     columns: Columns
@@ -48,6 +50,7 @@ class Block:
     table: StrategyTable
     n_parts: int
     inside: bool = False
+    overlap: str = "ddp"
 
     def __len__(self) -> int:
         return len(self.key)

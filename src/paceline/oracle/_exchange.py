@@ -74,14 +74,50 @@ def _overlapped(
     shard = int(block.table["shard"][rows[0]])
     key = block.key[rows[0]]
     weights = block.parameter_bytes[key if len(block.parameter_bytes) > 1 else 0]
-    segments = block.columns.unit_counts if shard == 3 else _buckets(block, weights)
     found = Exchanged(np.zeros(len(pieces)), np.zeros(len(pieces)))
     for together in _by_time(exchanges):
-        cost = _costs(block, rows, together, weights, segments)
-        hidden_by = _hiding(block, rows, together[0], segments)
+        one = _least(block, rows, together, weights, _segments(block, weights, shard))
         times = pieces if together[0].every_micro_batch else 1
-        found.exposed_s[:] += times * _exposed(hidden_by, cost)[alike.which]
-        found.total_s[:] += times * cost.sum(axis=1)[alike.which]
+        found.exposed_s[:] += times * one.exposed_s[alike.which]
+        found.total_s[:] += times * one.total_s[alike.which]
+    return found
+
+
+def _least(
+    block: Block,
+    rows: Integers,
+    exchanges: Sequence[Exchange],
+    weights: Array,
+    ways: Sequence[Array],
+) -> Exchanged:
+    """Return the exchange in messages as one of some ways divides them, the least exposed."""
+    best: Exchanged | None = None
+    for segments in ways:
+        cost = _costs(block, rows, exchanges, weights, segments)
+        exposed = _exposed(_hiding(block, rows, exchanges[0], segments), cost)
+        total = cost.sum(axis=1)
+        if best is not None:
+            total = np.where(exposed < best.exposed_s, total, best.total_s)
+            exposed = np.minimum(exposed, best.exposed_s)
+        best = Exchanged(exposed, total)
+    assert best is not None  # there is always one way
+    return best
+
+
+def _segments(block: Block, weights: Array, shard: int) -> list[Array]:
+    """Return ways to divide the layers into messages: distinct layers (rows) by message."""
+    if shard == 3:  # what is gathered and scattered is a block of the network
+        return [block.columns.unit_counts]
+    if block.overlap == "best":
+        whole = block.columns.counts[:, None]
+        return [_buckets(block, weights), whole, _by_layer(block)]
+    return [_buckets(block, weights)]
+
+
+def _by_layer(block: Block) -> Array:
+    which = block.columns.which
+    found = np.zeros((len(block.columns), len(which)))
+    found[which, np.arange(len(which))] = 1
     return found
 
 
@@ -138,7 +174,7 @@ def _sizes(block: Block, exchange: Exchange, weights: Array) -> Array:
 
 def _hiding(block: Block, rows: Integers, exchange: Exchange, segments: Array) -> Array | None:
     """Return the seconds by row and segment that an exchange may hide behind."""
-    if not exchange.overlaps:
+    if not exchange.overlaps or block.overlap == "none":
         return None
     keys = distinct([block.key[rows]])
     key, side = block.key[rows[keys.first]], int(exchange.when == "backward")
@@ -167,8 +203,9 @@ def _rows(figures: Array, key: Integers) -> Array:
 def _exposed(hidden_by: Array | None, cost: Array) -> Array:
     if hidden_by is None:
         return np.asarray(cost.sum(axis=1))
+    backwards = cost[:, ::-1]  # it is asked for in the order of the backward pass
     found: Array = exposed_communication(
-        hidden_by, np.ones_like(cost), lambda _: cost, rule="layers"
+        hidden_by, np.ones_like(cost), lambda _: backwards, rule="layers"
     )
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,7 @@ from paceline.workloads import LayerGraph
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+OVERLAPS = ("ddp", "best", "none")
 _MOST_KEYS = 2048  # distinct scenarios whose layers are costed at once
 _MOST_ROWS = 16384
 
@@ -45,6 +46,8 @@ class Question:
         Bytes by number, and what updates weights.
     scheme
         ``all_reduce`` or ``parameter_server``.
+    overlap
+        One of `OVERLAPS`.
     """
 
     columns: Columns
@@ -53,6 +56,7 @@ class Question:
     numbers: Numbers
     optimizer: str
     scheme: str
+    overlap: str = "ddp"
 
 
 def sweep(
@@ -66,6 +70,7 @@ def sweep(
     compute: str = "roofline",
     sample_s: float | None = None,
     gradients: str = "all_reduce",
+    overlap: str = "ddp",
 ) -> SweepResult:
     """Return time, traffic and memory of a step under every strategy.
 
@@ -86,6 +91,9 @@ def sweep(
     gradients
         ``all_reduce``, or ``parameter_server``: synchronous (asynchronous training, in which
         nobody waits, is not modelled).
+    overlap
+        How gradients go out beside the backward pass: ``ddp`` (in buckets), ``best`` (the least of
+        buckets, layer by layer, and all at once) or ``none`` (when it has ended).
 
     Notes
     -----
@@ -94,6 +102,9 @@ def sweep(
     table = _table(strategies)
     batch = _batches(global_batch, len(table))
     question = make_question(graph, cluster, optimizer, precision, compute, sample_s, gradients)
+    if overlap not in OVERLAPS:
+        raise UnknownNameError("overlap of gradients", overlap, OVERLAPS)
+    question = replace(question, overlap=overlap)
     _check_devices(cluster, table)
     rules = find_rules(question.columns, table, batch)
     possible = ~np.logical_or.reduce(
@@ -199,6 +210,7 @@ def _fill(
                 key=keys.which[part] - low,
                 table=chosen.take(part),
                 n_parts=int(chosen["pipeline"][part[0]] * chosen["virtual_stages"][part[0]]),
+                overlap=question.overlap,
             )
             found = step_figures(
                 block, question.model, question.optimizer, question.scheme, samples[part]
