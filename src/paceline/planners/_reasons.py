@@ -44,7 +44,7 @@ def _chosen(task: Task, best: Candidate, n: int) -> str:
 
 def _against(task: Task, best: Candidate, others: Sequence[Candidate]) -> list[str]:
     if not others:
-        return ["Nothing else fits."]
+        return ["No other strategy of those asked for fits."]
     second = others[0]
     longer = second.step_s / best.step_s - 1
     if abs(longer) < 5e-4:

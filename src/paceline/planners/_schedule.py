@@ -16,6 +16,8 @@ from paceline.scenario import Strategy
 
 Array = NDArray[np.float64]
 
+MOST_PASSES = 100_000  # simulated; beyond, the closed form is as good and takes no time
+
 
 @dataclass(frozen=True, kw_only=True)
 class Timed:
@@ -47,7 +49,7 @@ def time_step(
     ends: Sequence[int] | None = None,
     *,
     global_batch: int | None = None,
-    speeds: Sequence[float] | None = None,
+    speeds: Sequence[float] | Array | None = None,
 ) -> Timed:
     """Return what a step takes, its pipeline simulated pass by pass.
 
@@ -66,12 +68,14 @@ def time_step(
     n_stages = strategy.pipeline
     speed = np.ones(n_stages) if speeds is None else np.asarray(speeds, dtype=float)
     figures = dict(cut.figures)
-    for name in ("forward_s", "backward_s"):
-        figures[name] *= float(np.mean(1 / speed))
+    pieces = np.tile(speed, strategy.virtual_stages)
+    for name, times in (("forward_s", cut.forward_s), ("backward_s", cut.backward_s)):
+        figures[name] *= float((times / pieces).sum() / times.sum()) if times.any() else 1.0
     figures["update_s"] *= float((1 / speed).max())
     run = None
-    if n_stages > 1:
-        run, busy, alone = _passes(cut, strategy, speed)
+    n_passes = 2 * len(cut.forward_s) * strategy.micro_batches
+    if n_stages > 1 and n_passes <= MOST_PASSES:
+        run, busy, alone = _passes(cut, strategy, pieces)
         figures["transfer_s"] = max(busy - alone, 0.0)
         parts = ("forward_s", "backward_s", "layerwise_s", "halo_s")
         waits = alone - sum(figures[name] for name in parts)
@@ -83,29 +87,53 @@ def time_step(
     return Timed(figures=_with_totals(figures, memory, n_stages), memory_bytes=memory, run=run)
 
 
-def _passes(cut: CutStep, strategy: Strategy, speed: Array) -> tuple[PipelineRun, float, float]:
-    """Return the passes, and their seconds with and without transfers."""
-    pieces = np.tile(speed, strategy.virtual_stages)
+def _passes(cut: CutStep, strategy: Strategy, pieces: Array) -> tuple[PipelineRun, float, float]:
+    """Return the passes, their seconds, and those without transfers as far as these are known."""
     forward, backward = cut.forward_s / pieces, cut.backward_s / pieces
-    n, virtual = strategy.micro_batches, strategy.virtual_stages
+    n = strategy.micro_batches
     if strategy.schedule == "unlocked":
         each = steady_step_time(forward, backward)
         slot = max(each, float(2 * cut.transfer_s.max(initial=0.0)))
         shown = simulate("unlocked", forward, backward, n_micro_batches=n)
         return shown, n * slot, n * each  # steps follow each other without a gap
+    run = _simulated(strategy, forward, backward, cut.transfer_s)
+    return run, run.step_s, run.step_s
+
+
+def _simulated(
+    strategy: Strategy, forward: Array, backward: Array, transfer_s: Array | float
+) -> PipelineRun:
+    virtual = strategy.virtual_stages
     name = "1f1b" if strategy.schedule == "interleaved" and virtual == 1 else strategy.schedule
-    run, still = (
-        simulate(
-            name,
-            forward,
-            backward,
-            n_micro_batches=n,
-            transfer_s=transfer_s,
-            virtual_stages=virtual,
-        )
-        for transfer_s in (cut.transfer_s, 0.0)
+    return simulate(
+        name,
+        forward,
+        backward,
+        n_micro_batches=strategy.micro_batches,
+        transfer_s=transfer_s,
+        virtual_stages=virtual,
     )
-    return run, run.step_s, still.step_s
+
+
+def tell_transfers_apart(strategy: Strategy, timed: Timed) -> Timed:
+    """Return a step whose waiting for transfers is told apart from its bubble.
+
+    That takes a second simulation, without transfers.
+    """
+    run = timed.run
+    if run is None or strategy.schedule == "unlocked":
+        return timed
+    took = run.end_s - run.start_s
+    forward, backward = (
+        np.array([took[side & (run.piece == i)][0] for i in range(int(run.piece.max()) + 1)])
+        for side in (~run.backward, run.backward)
+    )
+    still = _simulated(strategy, forward, backward, 0.0)
+    figures = dict(timed.figures)
+    moved = min(max(run.step_s - still.step_s, 0.0), figures["bubble_s"])
+    figures["bubble_s"] -= moved
+    figures["transfer_s"] += moved
+    return replace(timed, figures=figures)
 
 
 def _more_in_flight(cut: CutStep, strategy: Strategy) -> Array:
@@ -146,7 +174,7 @@ def compare_schedules(
                 f"A cut must have one piece for each of {other.pipeline} stages, but got "
                 f"{len(ends)}."
             )
-        timed = time_step(task, other, ends)
+        timed = tell_transfers_apart(other, time_step(task, other, ends))
         bubble = timed.figures["bubble_s"] / timed.step_s
         found[name] = {
             "step_s": timed.step_s,

@@ -10,10 +10,11 @@ from paceline.clusters import Cluster
 from paceline.errors import InfeasibleError, InvalidInputError
 from paceline.oracle import SECONDS, TRAFFIC, PipelineRun, known_samples
 from paceline.planners._candidates import Candidate, work_out
+from paceline.planners._links import improve_placement
 from paceline.planners._mixed import work_out_mixed
 from paceline.planners._objectives import choose, front_rows, priced
 from paceline.planners._reasons import explain_choice
-from paceline.planners._schedule import compare_schedules, time_step
+from paceline.planners._schedule import compare_schedules, tell_transfers_apart, time_step
 from paceline.planners._shortlist import Sifted, family_codes, sift
 from paceline.planners._stages import ends_of, stages_of
 from paceline.planners._task import Predictor, Task
@@ -137,8 +138,10 @@ def search_plans(
     order = choose(task, found)
     if not order:
         raise InfeasibleError(_shortage(task, found))
+    best = improve_placement(task, order[0])
+    best = replace(best, timed=tell_transfers_apart(best.strategy, best.timed))
+    order = [best, *order[1:]]
     plan = _plan(task, order, len(sifted.result), cluster_name or cluster.name)
-    best = order[0]
     return PlanSearch(
         plan=plan,
         front=tuple(front_rows(task, _rows(sifted, order))),
