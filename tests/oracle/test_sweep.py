@@ -7,48 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.oracle.sums import passes, update
 
 from paceline.clusters import (
     Cluster,
     all_gather,
     all_reduce,
-    broadcast,
-    kernel_time,
     point_to_point,
-    update_time,
 )
 from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
-from paceline.oracle import BOTTLENECKS, exposed_communication, predict, sweep
+from paceline.oracle import BOTTLENECKS, predict, sweep
 from paceline.scenario import Scenario, Strategy, StrategyTable
 from paceline.workloads import LayerGraph
-
-
-def passes(graph: LayerGraph, cluster: Cluster, samples: float) -> tuple[np.ndarray, np.ndarray]:
-    """Forward and backward seconds of every layer, one layer at a time."""
-    found = []
-    for backward in (False, True):
-        found.append(
-            [
-                float(
-                    kernel_time(
-                        cluster.device,
-                        kind=layer.kind,
-                        flop=samples * (layer.backward_flop if backward else layer.forward_flop),
-                        input_bytes=samples * layer.input_bytes,
-                        output_bytes=samples * layer.output_bytes,
-                        weight_bytes=layer.weight_bytes,
-                        backward=backward,
-                    )
-                )
-                for layer in graph.layers
-            ]
-        )
-    return np.array(found[0]), np.array(found[1])
-
-
-def update(graph: LayerGraph, cluster: Cluster, optimizer: str = "adam") -> float:
-    weights = graph.column("n_parameters") * 4
-    return float(update_time(cluster.device, weights, optimizer=optimizer).sum())
 
 
 def test_one_device_computes_all_layers_and_updates(chain: LayerGraph, cluster: Cluster) -> None:
@@ -61,35 +31,6 @@ def test_one_device_computes_all_layers_and_updates(chain: LayerGraph, cluster: 
         forward.sum() + backward.sum() + update(chain, cluster)
     )
     assert result.communication_s[0] == 0
-
-
-def test_data_parallelism_hides_what_the_backward_pass_can(
-    chain: LayerGraph, cluster: Cluster
-) -> None:
-    result = sweep(chain, cluster, [Strategy(data=8)], global_batch=256)
-    _, backward = passes(chain, cluster, 32)
-    sizes = chain.column("n_parameters") * 4
-    exposed = exposed_communication(
-        backward, sizes, lambda n_bytes: all_reduce(cluster, n_bytes, 8), rule="ddp"
-    )
-    assert result["gradient_s"][0] == pytest.approx(float(exposed))
-    assert result["exchange_payload_bytes"][0] == sizes.sum()
-
-
-def test_gradients_are_exchanged_once_for_accumulated_pieces(
-    chain: LayerGraph, cluster: Cluster
-) -> None:
-    table = [Strategy(data=8), Strategy(data=8, micro_batches=4)]
-    whole, pieces = sweep(chain, cluster, table, global_batch=[64, 256]).frame.to_dict("records")
-    assert pieces["gradient_s"] == pytest.approx(whole["gradient_s"])
-    assert pieces["forward_s"] == pytest.approx(4 * whole["forward_s"])
-    assert pieces["activations_bytes"] == whole["activations_bytes"]
-
-
-def test_buffers_are_broadcast_with_the_gradients(resnet: LayerGraph, cluster: Cluster) -> None:
-    row = sweep(resnet, cluster, [Strategy(data=2)], global_batch=8)
-    wanted = resnet.total("n_parameters") * 4 + resnet.total("buffer_bytes")
-    assert row["exchange_payload_bytes"][0] == wanted
 
 
 def test_filters_are_gathered_and_inputs_added_up(chain: LayerGraph, cluster: Cluster) -> None:
@@ -153,18 +94,6 @@ def test_interleaved_stages_have_a_smaller_bubble(chain: LayerGraph, cluster: Cl
     assert rows["bubble_s"][1] < rows["bubble_s"][0]
 
 
-def test_sharding_needs_less_memory_by_stage(resnet: LayerGraph, cluster: Cluster) -> None:
-    table = [Strategy(data=8, shard=shard) for shard in range(4)]
-    rows = sweep(resnet, cluster, table, global_batch=64)
-    assert (np.diff(rows.memory_bytes) < 0).all()
-    assert rows["state_bytes"][1] == pytest.approx(rows["state_bytes"][0] / 8)
-    assert rows["gradients_bytes"][2] == pytest.approx(rows["weights_bytes"][0] / 8)
-    assert rows["weights_bytes"][3] < rows["weights_bytes"][0]
-    gathered = resnet.total("n_parameters") * 4
-    traffic = rows["exchange_payload_bytes"] - resnet.total("buffer_bytes")
-    assert traffic.tolist() == [gathered, 2 * gathered, 2 * gathered, 3 * gathered]
-
-
 def test_recomputation_trades_time_for_memory(resnet: LayerGraph, cluster: Cluster) -> None:
     rows = sweep(resnet, cluster, [Strategy(), Strategy(recompute=True)], global_batch=64)
     assert rows["backward_s"][1] == pytest.approx(rows["backward_s"][0] + rows["forward_s"][0])
@@ -188,16 +117,6 @@ def test_context_parallelism_gathers_keys_and_values(gpt: LayerGraph, cluster: C
     pair = 2 * 8 * gpt.layers[0].output_bytes  # keys and values are as wide as the input
     assert row["layerwise_payload_bytes"][0] == pytest.approx(3 * 4 * pair, rel=0.01)
     assert row["gradient_s"][0] > 0  # every device has its own gradients of all weights
-
-
-def test_a_parameter_server_is_slower_than_a_ring_of_many(
-    resnet: LayerGraph, cluster: Cluster
-) -> None:
-    ring, server = (
-        sweep(resnet, cluster, [Strategy(data=32)], global_batch=64, gradients=scheme)
-        for scheme in ("all_reduce", "parameter_server")
-    )
-    assert server["gradient_total_s"][0] > ring["gradient_total_s"][0]
 
 
 def test_a_measured_total_is_spread_by_flop(resnet: LayerGraph, cluster: Cluster) -> None:
@@ -366,51 +285,3 @@ def test_no_strategy_may_need_more_devices_than_there_are(
     few = replace(cluster, n_devices=8)
     with pytest.raises(InvalidInputError, match=r"than test has \(8\), but one needs 16"):
         sweep(resnet, few, [Strategy(data=16)], global_batch=64)
-
-
-def test_traffic_is_counted_by_collective(resnet: LayerGraph, cluster: Cluster) -> None:
-    table = [Strategy(data=4), Strategy(data=4, shard=3, micro_batches=2), Strategy(filter=2)]
-    rows = sweep(resnet, cluster, table, global_batch=64)
-    weights, buffers = 4 * resnet.total("n_parameters"), resnet.total("buffer_bytes")
-    kinds = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
-    data, sharded, divided = (
-        [float(rows[f"{kind}_bytes"][i]) for kind in kinds] for i in range(3)
-    )
-    assert data == [weights, 0, 0, buffers]
-    assert sharded == [0, 2 * weights, 4 * weights, buffers]  # forward and backward, twice each
-    assert divided[0] > 0 < divided[2] and divided[1] == divided[3] == 0
-    causes = rows["exchange_payload_bytes"] + rows["layerwise_payload_bytes"]
-    sums = sum(rows[f"{kind}_bytes"] for kind in kinds)
-    np.testing.assert_allclose(sums, causes)
-
-
-def test_the_best_overlap_is_the_least_of_three_and_none_hides_nothing(
-    resnet: LayerGraph, cluster: Cluster
-) -> None:
-    slow = replace(
-        cluster,
-        levels=tuple(
-            replace(x, link=replace(x.link, bandwidth=x.link.bandwidth / 50))
-            for x in cluster.levels
-        ),
-    )
-    table = [Strategy(data=n) for n in (2, 4, 16, 64)]
-    ddp, best, none = (
-        sweep(resnet, slow, table, global_batch=256, overlap=name)
-        for name in ("ddp", "best", "none")
-    )
-    assert (best["gradient_s"] <= ddp["gradient_s"]).all()
-    assert (best["gradient_s"] < ddp["gradient_s"]).any()
-    assert none["gradient_s"] == pytest.approx(none["gradient_total_s"])
-    assert (ddp["gradient_s"] < none["gradient_s"]).all()
-    for row, strategy in enumerate(table):
-        _, backward = passes(resnet, slow, 256 / strategy.data)
-        buffers = broadcast(slow, resnet.total("buffer_bytes"), strategy.data)
-        for rule, result in (("ddp", ddp), ("best", best)):
-            wanted = exposed_communication(
-                backward,
-                resnet.column("n_parameters") * 4,
-                lambda n_bytes, n=strategy.data: all_reduce(slow, n_bytes, n),
-                rule=rule,
-            )
-            assert result["gradient_s"][row] == pytest.approx(float(wanted + buffers))
