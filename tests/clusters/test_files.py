@@ -7,7 +7,14 @@ import pytest
 from click.testing import CliRunner
 
 from paceline.cli._main import command
-from paceline.clusters import Cluster, list_clusters, load_cluster, save_cluster
+from paceline.clusters import (
+    Cluster,
+    cluster_from_dict,
+    cluster_to_dict,
+    list_clusters,
+    load_cluster,
+    save_cluster,
+)
 from paceline.errors import InvalidInputError, SchemaError, UnknownNameError
 
 GOOD = """
@@ -47,6 +54,7 @@ def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
     cluster = load_cluster(name)
     save_cluster(cluster, tmp_path / "copy.toml")
     assert load_cluster(tmp_path / "copy.toml") == cluster
+    assert cluster_from_dict(json.loads(json.dumps(cluster_to_dict(cluster)))) == cluster
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from paceline.clusters._collectives import (
 )
 from paceline.clusters._compute import kernel_time, update_time
 from paceline.clusters._spans import Group
+from paceline.clusters._toml import cluster_from_dict, cluster_to_dict
 
 __all__ = [
     "ALGORITHMS",
@@ -39,6 +40,8 @@ __all__ = [
     "all_reduce",
     "all_to_all",
     "broadcast",
+    "cluster_from_dict",
+    "cluster_to_dict",
     "kernel_time",
     "list_clusters",
     "load_cluster",

@@ -284,6 +284,11 @@ def format_cluster(cluster: Cluster) -> str:
     return "\n".join(lines) + "\n"
 
 
+def cluster_to_dict(cluster: Cluster) -> dict[str, Any]:
+    """Return a cluster as plain data that `cluster_from_dict` reads."""
+    return tomllib.loads(format_cluster(cluster))
+
+
 def _fields(noun: Any, left_out: tuple[str, ...]) -> list[str]:
     named = {f.name: getattr(noun, f.name) for f in fields(noun) if f.name not in left_out}
     return _table({name: value for name, value in named.items() if value is not None})
