@@ -31,7 +31,7 @@ from paceline.planners._shardings import (
     shard_exactly,
     sharding_problem,
 )
-from paceline.planners._shortlist import RUNNABLE
+from paceline.planners._shortlist import PLANNED
 from paceline.planners._task import OBJECTIVES, Predictor, Task
 from paceline.planners._unequal import (
     PassTimes,
@@ -42,7 +42,7 @@ from paceline.planners._unequal import (
 
 __all__ = [
     "OBJECTIVES",
-    "RUNNABLE",
+    "PLANNED",
     "BestParameters",
     "Chain",
     "DeviceKind",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.errors import InvalidInputError
+from paceline.executors import why_not_run
 from paceline.oracle import ALL, SweepResult, enumerate_strategies, sweep
 from paceline.planners._objectives import scores
 from paceline.planners._task import Task
@@ -18,7 +19,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # what an executor runs (paceline run); replicas of all of them
-RUNNABLE = (
+PLANNED = (
     "serial",
     "accumulation",
     "data",
@@ -41,12 +42,16 @@ RUNNABLE = (
     "data+pipeline",
     "data+gpipe",
     "data+interleaved",
+    "recompute",
+    "accumulation+recompute",
+    "data+recompute",
+    "data+accumulation+recompute",
+    "zero3+recompute",
+    "pipeline+recompute",
+    "data+pipeline+recompute",
 )
-EVERYTHING = tuple(
-    dict.fromkeys(
-        (*RUNNABLE, *ALL, "zero1+accumulation", "data+accumulation+recompute", "zero3+recompute")
-    )
-)
+EVERYTHING = tuple(dict.fromkeys((*PLANNED, *ALL, "zero1+accumulation")))
+_INSIDE = ("spatial", "filter", "channel", "tensor")  # not of a module of the user's own
 _MOST_BEST = 12  # rows worked out because they are among the best
 _MOST_NEAR = 6  # and because a better cut may make them fit
 _NEAR = 1.5  # times the memory that there is
@@ -79,6 +84,8 @@ def sift(
 ) -> Sifted:
     """Return all scenarios of these names, or these strategies, and the most promising."""
     table = _table(task, names, strategies, use_all)
+    if task.runnable_only:
+        table = _runnable(task, table)
     result = sweep(
         task.graph,
         task.cluster,
@@ -106,7 +113,7 @@ def _table(
                     f"needs {strategy.n_devices}."
                 )
         return StrategyTable.from_strategies(strategies)
-    wanted = names or (RUNNABLE if task.runnable_only else EVERYTHING)
+    wanted = names or (PLANNED if task.runnable_only else EVERYTHING)
     counts = [task.n_devices] if use_all else counts_up_to(task.n_devices)
     tables = [
         enumerate_strategies(
@@ -121,6 +128,32 @@ def _table(
             f"number of devices, but none has for {task.n_devices}. Try: data"
         )
     return StrategyTable.concatenate(tables)
+
+
+def _runnable(task: Task, table: StrategyTable) -> StrategyTable:
+    """Leave out what no worker runs.
+
+    Raises
+    ------
+    InvalidInputError
+        When nothing is left; says why.
+    """
+    codes = family_codes(table)
+    _, first = np.unique(codes, return_index=True)
+    reasons = np.array([_why_not(task, table.strategy(int(row))) for row in first])
+    if reasons.all():
+        raise InvalidInputError(
+            f"A plan must be one that can be run, but {reasons[0]}. To plan it all the same, add: "
+            "--unrunnable"
+        )
+    return table.take(reasons[codes] == "")
+
+
+def _why_not(task: Task, strategy: Strategy) -> str:
+    used = [name for name in _INSIDE if getattr(strategy, name) > 1]
+    if "module" in task.workload and used:
+        return f"no worker divides your own module by {used[0]}"
+    return why_not_run(strategy)
 
 
 def _takes(name: str, n: int) -> bool:
@@ -210,7 +243,10 @@ def _first_of_each(order: Sequence[int], codes: Integers) -> list[int]:
 
 
 def family_codes(table: StrategyTable) -> Integers:
-    """Return by row the kind of strategy: which degrees are used, sharding and schedule."""
+    """Return by row the kind of strategy: which degrees are used, sharding and schedule.
+
+    Kinds count from 0 without gaps.
+    """
     deep = table["pipeline"] > 1
     columns = [(table[name] > 1).astype(np.int64) for name in DEGREES]
     columns += [table["shard"], np.where(deep, table["schedule"], 0), table["recompute"]]
