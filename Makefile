@@ -3,14 +3,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-executors check bench validate format clean
+.PHONY: demo test test-plans test-executors check bench validate format clean
 
 demo: .venv/.torch
 	$(BIN)/paceline demo -o demo
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -n auto -m "not serial"
-	$(BIN)/python -m pytest -m serial --ignore tests/executors/test_frameworks.py
+	$(BIN)/python -m pytest -n auto -m "not serial and not plans"
+	$(BIN)/python -m pytest -m "serial and not plans" --ignore tests/executors/test_frameworks.py
+
+# every strategy with every network, on 2 to 4 processes
+test-plans: .venv/.dev
+	$(BIN)/python -m pytest -m plans
 
 # the four frameworks that live in environments of their own; installs what is missing
 test-executors: .venv/.dev

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 SERIAL = (
+    "cli/test_run.py",
     "executors/test_contract_torch.py",
+    "executors/test_divided.py",
     "executors/test_frameworks.py",
+    "executors/test_plan_faults.py",
     "executors/test_torch.py",
     "executors/test_trace.py",
     "measurement/test_kill.py",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import DeviceMemoryError, ExecutionError, RunTimeoutError
+from paceline.executors._hangs import find_hung
 from paceline.executors._process import WorkerProcess
 
 _GRACE_S = 1.0  # after one worker failed, the others may say the same, or hang
@@ -167,9 +168,11 @@ class Gathering:
     def _timeout(self, answers: dict[int, dict[str, Any]], key: str) -> RunTimeoutError:
         silent = [rank for rank in range(len(self._workers)) if rank not in answers]
         doing = "start" if key == "ready" else "finish"
-        names = ", ".join(str(rank) for rank in silent)
-        reason = f"Workers must {doing} within their time limit, but worker {names} did not."
-        return RunTimeoutError(reason, self._workers[silent[0]].log_tail)
+        hung, where = find_hung(self._workers, silent) if doing == "finish" else (silent, "")
+        names = ", ".join(str(rank) for rank in hung)
+        reason = f"Workers must {doing} within their time limit, but worker {names} did not"
+        reason += f": {where}." if where else "."
+        return RunTimeoutError(reason, self._workers[hung[0]].log_tail)
 
 
 def _failure(rank: int, message: dict[str, Any]) -> _Failure:

@@ -124,6 +124,19 @@ class WorkerProcess:
             return 0
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
+    def state(self) -> str:
+        """Return the letter of what the work does now (``T``: stopped); empty when unknown."""
+        try:
+            stat = Path(f"/proc/{self._working_pid}/stat").read_text(errors="replace")
+        except OSError:
+            return ""
+        return stat.rpartition(")")[2].split()[0]
+
+    def ask_for_stack(self) -> None:
+        """Have the work write to its log where it is (`protocol.serve` prepares for that)."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self._working_pid, signal.SIGUSR1)
+
     def kill(self) -> None:
         """End it with all its children, and let nothing of it remain."""
         if not self._is_released:  # not waited for yet, so the id is still its own

@@ -11,10 +11,12 @@ A worker file begins with::
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import json
 import os
 import resource
+import signal
 import sys
 import time
 import traceback
@@ -78,6 +80,8 @@ def serve(
         `peak_memory_bytes` are filled in here.
     """
     take_over_stdout()
+    if hasattr(signal, "SIGUSR1"):  # the parent asks so where a worker hangs
+        faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=False)
     process = f"{os.getpid()}-{int(time.time() * 1e3)}"
     versions = dict(versions, python=sys.version.split()[0])
     _answer({"ready": True, "framework": framework, "versions": versions, "process": process})
