@@ -82,13 +82,14 @@ def test_the_command_line_has_the_agreed_options() -> None:
         "executors": "",
         "import": f"--output --append --output-format {data} --group",
         "fit": f"--output --form --terms --solver --penalty --strength --power-strength --seeds "
-        f"--random-state --output-format {data} --group --features --workload",
+        f"--random-state --output-format {data} --group --features --workload --cluster",
         "predict": "--at --output --samples --epochs --price --strict --output-format",
         "check": f"--max-error --output-format {data}",
         "explain": "--at --over --export --output-format",
         "phases": "--at --output-format",
         "compare": f"--folds --holdout --output --random-state --output-format {data} --group "
-        f"--features --workload",
+        f"--features --workload --cluster",
+        "report": f"--output --compare --cluster --workload --images {data}",
         "calibrate": "--output --workers --backend --output-format",
         "oracle": "--cluster --devices --strategy --global-batch --device-batch --knee --samples "
         "--optimizer --precision --at --module --input-shape --vocabulary --output "
@@ -97,6 +98,7 @@ def test_the_command_line_has_the_agreed_options() -> None:
         "--strategy --use-all --unrunnable --optimizer --precision --at --module --input-shape "
         "--vocabulary --space --export --output --output-format",
         "run": "--steps --warmup --output --module --data --timeout --output-format",
+        "serve": "--host --port --max-upload-mb",
         "validate": "--output-format",
         "list": "--output-format",
     }

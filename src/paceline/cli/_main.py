@@ -29,10 +29,12 @@ _VERBS = {
     "explain": "Say what a fitted expression means.",
     "phases": "Say where the steps of a campaign spend their time, and why workers wait.",
     "compare": "Fit every form and every black box on the same folds.",
+    "report": "Show data, model and plan as one HTML page that works offline.",
     "calibrate": "Measure this machine's rates and links: a cluster file.",
     "oracle": "Say what a step costs under every parallel strategy on a cluster.",
     "plan": "Choose how to train a network on a cluster, and say why.",
     "run": "Run a plan for real: predicted beside measured.",
+    "serve": "Show all this in a browser: what-if questions, campaigns, plans.",
     "validate": "Replay published numbers.",
     "list": "List forms, spaces, workloads, executors or studies.",
 }
