@@ -20,6 +20,7 @@ _HOMES = {
     "Observation": "paceline.dataset",
     "Parameter": "paceline.space",
     "PowerLawRegressor": "paceline.estimators",
+    "Report": "paceline.reports",
     "Space": "paceline.space",
     "TimeBasis": "paceline.dataset",
     "compare": "paceline.estimators",
@@ -28,6 +29,7 @@ _HOMES = {
     "load_dataset": "paceline.dataset",
     "load_fit": "paceline.estimators",
     "load_space": "paceline.space",
+    "report": "paceline.reports",
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "Observation",
     "Parameter",
     "PowerLawRegressor",
+    "Report",
     "Space",
     "TimeBasis",
     "__version__",
@@ -49,6 +52,7 @@ __all__ = [
     "load_dataset",
     "load_fit",
     "load_space",
+    "report",
 ]
 
 if TYPE_CHECKING:
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
         load_fit,
     )
     from paceline.explainers import Explanation, explain
+    from paceline.reports import Report, report
     from paceline.space import Parameter, Space, load_space
 
 

@@ -1,4 +1,4 @@
-"""What was computed, shown as text that reads well at 80 columns.
+"""What was computed, shown: as text that reads well at 80 columns, and as one HTML page.
 
 Names are loaded at first use: a verb that shows the oracle's answers loads no estimators.
 """
@@ -13,6 +13,8 @@ from paceline.reports._table import definitions, table
 if TYPE_CHECKING:
     from paceline.reports._comparison import show_comparison
     from paceline.reports._explanation import show_explanation
+    from paceline.reports._given import plan_timeline, survey_study
+    from paceline.reports._images import save_scaling_images
     from paceline.reports._oracle import short_label, show_knees, show_survey
     from paceline.reports._phase_tables import show_phase_explanation
     from paceline.reports._phases import (
@@ -27,11 +29,14 @@ if TYPE_CHECKING:
     )
     from paceline.reports._plan import show_gantt, show_parameters, show_plan
     from paceline.reports._prediction import show_prediction, show_run
+    from paceline.reports._report import Chart, Report, Section, Table, report
     from paceline.reports._run import show_plan_run
 
 _HOMES = {
     "_comparison": ("show_comparison",),
     "_explanation": ("show_explanation",),
+    "_given": ("plan_timeline", "survey_study"),
+    "_images": ("save_scaling_images",),
     "_oracle": ("short_label", "show_knees", "show_survey"),
     "_phase_tables": ("show_phase_explanation",),
     "_phases": (
@@ -46,11 +51,19 @@ _HOMES = {
     ),
     "_plan": ("show_gantt", "show_parameters", "show_plan"),
     "_prediction": ("show_prediction", "show_run"),
+    "_report": ("Chart", "Report", "Section", "Table", "report"),
     "_run": ("show_plan_run",),
 }
 
 __all__ = [
+    "Chart",
+    "Report",
+    "Section",
+    "Table",
     "definitions",
+    "plan_timeline",
+    "report",
+    "save_scaling_images",
     "short_label",
     "show_aggregation",
     "show_comparison",
@@ -71,6 +84,7 @@ __all__ = [
     "show_speedup",
     "show_survey",
     "show_waiting",
+    "survey_study",
     "table",
 ]
 
