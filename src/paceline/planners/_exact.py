@@ -73,6 +73,7 @@ class _Search:
     ) -> None:
         self.chain, self.kinds, self.counts, self.order = chain, kinds, counts, order
         self.n_stages = sum(counts)
+        self._sums: dict[int, Array] = {}
         # states in the order in which devices are used up
         self.states = sorted(itertools.product(*(range(c + 1) for c in counts)), key=sum)
 
@@ -113,17 +114,29 @@ class _Search:
         times = np.concatenate([table[np.isfinite(table)] for table in self.tables])
         return np.unique(times)
 
+    def window(self, stage: int) -> tuple[slice, slice]:
+        """Return where a stage may begin and end, so that all others have a unit each."""
+        slack = len(self.chain) - self.n_stages
+        return slice(stage, stage + slack + 1), slice(stage + 1, stage + slack + 2)
+
     def allowed(self, stage: int, kind: int) -> Array:
-        """Return the stage times of a kind, infinite where its memory is too small."""
-        chain, table = self.chain, self.tables[kind]
+        """Return the times of a stage within its window, infinite where memory is too small."""
+        rows, columns = self.window(stage)
+        table = self.tables[kind][rows, columns]
         memory = self.kinds[kind].memory_bytes
         if np.isinf(memory):
             return table
-        n_in_flight = chain.in_flight(stage, self.n_stages)
-        needed = np.concatenate(
-            ([0.0], np.cumsum(chain.fixed_bytes + n_in_flight * chain.stored_bytes))
-        )
-        return np.where(needed[None, :] - needed[:, None] <= memory, table, np.inf)
+        needed = self._needed(self.chain.in_flight(stage, self.n_stages))
+        if needed[-1] <= memory:
+            return table
+        return np.where(needed[None, columns] - needed[rows, None] <= memory, table, np.inf)
+
+    def _needed(self, n_in_flight: int) -> Array:
+        """Return sums of memory from the first unit on."""
+        if n_in_flight not in self._sums:
+            each = self.chain.fixed_bytes + n_in_flight * self.chain.stored_bytes
+            self._sums[n_in_flight] = np.concatenate(([0.0], np.cumsum(each)))
+        return self._sums[n_in_flight]
 
     def _steps(self, state: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Yield the kind of the last stage and the state before it."""
@@ -132,35 +145,41 @@ class _Search:
             if used and fits_order:
                 yield kind, tuple(u - (k == kind) for k, u in enumerate(state))
 
-    def _least_limit(self) -> float:
-        """Return the least time that the longest stage can have."""
+    def _start(self) -> Array:
+        """Return that nothing is reached but the begin of the chain."""
         start = np.full(len(self.chain) + 1, np.inf)
         start[0] = 0.0
-        reached = {self.states[0]: start}
+        return start
+
+    def _least_limit(self) -> float:
+        """Return the least time that the longest stage can have."""
+        reached = {self.states[0]: self._start()}
         for state in self.states[1:]:
+            rows, columns = self.window(sum(state) - 1)
             options = [
-                np.maximum(reached[before][:, None], self.allowed(sum(state) - 1, kind)).min(0)
+                np.maximum(reached[before][rows, None], self.allowed(sum(state) - 1, kind)).min(0)
                 for kind, before in self._steps(state)
                 if before in reached
             ]
             if options:
-                reached[state] = np.min(options, axis=0)
+                reached[state] = np.full(len(self.chain) + 1, np.inf)
+                reached[state][columns] = np.min(options, axis=0)
         return float(reached[self.states[-1]][-1])
 
     def _solve(self, limit: float) -> tuple[float, dict[tuple[int, ...], Array]]:
         """Return the least sum of stage times below a limit, and all that led to it."""
-        start = np.full(len(self.chain) + 1, np.inf)
-        start[0] = 0.0
-        sums = {self.states[0]: start}
+        sums = {self.states[0]: self._start()}
         for state in self.states[1:]:
+            rows, columns = self.window(sum(state) - 1)
             options = []
             for kind, before in self._steps(state):
                 if before in sums:
                     table = self.allowed(sum(state) - 1, kind)
                     within = np.where(table <= limit * (1 + 1e-12), table, np.inf)
-                    options.append((sums[before][:, None] + within).min(0))
+                    options.append((sums[before][rows, None] + within).min(0))
             if options:
-                sums[state] = np.min(options, axis=0)
+                sums[state] = np.full(len(self.chain) + 1, np.inf)
+                sums[state][columns] = np.min(options, axis=0)
         return float(sums[self.states[-1]][-1]), sums
 
     def _partition(self, limit: float) -> Partition | None:
@@ -183,12 +202,13 @@ class _Search:
     ) -> tuple[int, int, tuple[int, ...]]:
         """Return where the last stage begins, on which kind, and the state before it."""
         found = []
+        rows, columns = self.window(sum(state) - 1)
         for kind, before in self._steps(state):
             if before in sums:
-                times = self.allowed(sum(state) - 1, kind)[:, end]
-                totals = sums[before] + np.where(times <= limit * (1 + 1e-12), times, np.inf)
-                first = int(np.argmin(totals))
-                found.append((float(totals[first]), first, kind, before))
+                times = self.allowed(sum(state) - 1, kind)[:, end - columns.start]
+                totals = sums[before][rows] + np.where(times <= limit * (1 + 1e-12), times, np.inf)
+                at = int(np.argmin(totals))
+                found.append((float(totals[at]), rows.start + at, kind, before))
         _, first, kind, before = min(found)
         return first, kind, before
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
-from paceline.estimators import FitResult
 from paceline.planners._task import OBJECTIVES
 from paceline.space import Parameter, Space
 from paceline.units import format_seconds
+
+if TYPE_CHECKING:
+    from paceline.estimators import FitResult
 
 Array = NDArray[np.float64]
 PARAMETERS_SCHEMA = "paceline/parameters/1"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from paceline.errors import InvalidInputError
-from paceline.estimators import FitResult
 from paceline.scenario import Scenario
+
+if TYPE_CHECKING:
+    from paceline.estimators import FitResult
 
 
 class FitPredictor:
