@@ -113,18 +113,22 @@ class FitResult:
             return (np.full(len(X), np.nan),) * 2
         unit = 1.0 if self.difficulty is None else self.difficulty.at(X)
         wide = np.minimum(width * unit * (1.0 + _WIDER * distance), 300.0)
-        cheapest, dearest = self._level_range(X)
+        cheapest, dearest = self._level_range(X, predicted)
         floor = np.maximum(predicted, np.finfo(float).tiny)
         return (
             wide + np.log(np.maximum(floor / np.maximum(cheapest, 1e-300), 1.0)),
             wide + np.log(np.maximum(dearest / floor, 1.0)),
         )
 
-    def _level_range(self, X: pd.DataFrame) -> tuple[Array, Array]:
+    def _level_range(self, X: pd.DataFrame, predicted: Array) -> tuple[Array, Array]:
         """Return the times with unseen levels replaced by the cheapest and the dearest known."""
+        known = self.estimator.expression_.levels
+        unknown = {name: ~X[name].isin(costs) for name, costs in known.items()}
+        if not any(unseen.any() for unseen in unknown.values()):
+            return predicted, predicted  # two more predictions would say the same
         low, high = X.copy(), X.copy()
-        for name, costs in self.estimator.expression_.levels.items():
-            unseen = ~X[name].isin(costs)
+        for name, unseen in unknown.items():
+            costs = known[name]
             low.loc[unseen, name] = min(costs, key=costs.__getitem__)
             high.loc[unseen, name] = max(costs, key=costs.__getitem__)
         return self.estimator.predict(self.widen(low)), self.estimator.predict(self.widen(high))
