@@ -5,7 +5,8 @@ settle anew is known beforehand from the Hessian: ``(d'x)^2 / 2 d' inv(H) d`` (H
 "Second order derivatives for network pruning: Optimal Brain Surgeon", NIPS 1992). Tried are every
 constant alone and the difference of every two levels of one parameter in one term, so a term has
 factors of its own only for the levels where the data ask for them, and levels that do not differ
-share one. The limit is Akaike's under Laplace noise: ``1 / n`` of the cost for every constant.
+share one. The limit is Akaike's under Laplace noise, ``1 / n`` of the cost for every constant, or
+for what is shown to people the stricter one of Schwarz, ``log(n) / 2 n``.
 """
 
 from __future__ import annotations
@@ -32,12 +33,19 @@ _MAX_LEAN = 1.0  # far from the minimum the Hessian is no guide
 
 
 def prune(
-    problem: PosynomialProblem, solution: Solution, layout: Layout, max_slots: int | None = None
+    problem: PosynomialProblem,
+    solution: Solution,
+    layout: Layout,
+    max_slots: int | None = None,
+    *,
+    is_strict: bool = False,
 ) -> Solution:
     """Return the solution without constants not worth having, and with at most `max_slots`."""
+    n = len(problem.rows)
+    worth = np.log(n) / (2 * n) if is_strict else 1 / n
     while True:
         smoothing = smoothing_of(problem, solution)
-        pruned = _prune_some(problem, solution, layout, smoothing, max_slots)
+        pruned = _prune_some(problem, solution, layout, smoothing, max_slots, worth)
         if pruned is solution:
             return polish(problem, solution)
         solution = descend(problem, pruned, smoothing, _N_STEPS)
@@ -59,11 +67,12 @@ def _prune_some(
     layout: Layout,
     smoothing: float,
     max_slots: int | None,
+    worth: float,
 ) -> Solution:
     c = solution.constants
     cost, _, hessian = problem.expand(c, solution.kinds, smoothing, solution.slots)
     n_over = len(hessian) - max_slots if max_slots else 0
-    limits = _Limits(worth=cost / len(problem.rows), n_over=n_over, allowance=_RISE_AT_ONCE * cost)
+    limits = _Limits(worth=worth * cost, n_over=n_over, allowance=_RISE_AT_ONCE * cost)
     first = np.unique(solution.slots, return_index=True)[1][-len(hessian) :]
     x, owners = _remove(c.flat()[first], hessian, _families(c, layout)[first], limits)
     if (owners == np.arange(len(owners))).all():

@@ -143,7 +143,7 @@ class PosynomialRegressor(BaseTimeRegressor):
         )
         self.front_ = Front(members=tried.members, chosen=chosen, most_accurate=best)
         whole = tried.whole_problem(problem, chosen)
-        tidied = tidy(whole, tried.solution(chosen), tried.lower(chosen))
+        tidied = tidy(whole, tried.solution(chosen), self.layout_, tried.lower(chosen))
         self.expression_ = express(tidied, self.layout_)
         return rows, tried.held_out_logs(chosen)
 

@@ -10,6 +10,7 @@ import numpy as np
 from paceline.estimators._columns import Array
 from paceline.estimators._posynomial._expression import PosynomialExpression, PosynomialTerm
 from paceline.estimators._posynomial._problem import Constants, PosynomialProblem
+from paceline.estimators._posynomial._prune import prune
 from paceline.estimators._posynomial._rows import Layout
 from paceline.estimators._posynomial._solve import (
     Solution,
@@ -28,10 +29,13 @@ _N_STEPS = 3
 _MAX_ROWS = 2_000  # to round with
 
 
-def tidy(problem: PosynomialProblem, solution: Solution, lower: float = 0.0) -> Solution:
+def tidy(
+    problem: PosynomialProblem, solution: Solution, layout: Layout, lower: float = 0.0
+) -> Solution:
     """Return a solution settled on all rows, without idle terms, with nice powers, and lowered."""
     solution = polish(problem, drop_idle_terms(problem, solution))
     small = problem if len(problem.rows) <= _MAX_ROWS else problem.take(_spread(problem))
+    solution = prune(small, solution, layout, is_strict=True)
     solution = round_powers(small, solution, smoothing_of(problem, solution))
     c = solution.constants
     return replace(solution, constants=replace(c, base=c.base - lower))
