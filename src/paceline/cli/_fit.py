@@ -25,6 +25,7 @@ from paceline.cli._output import check_writable, print_json, progress_bar
     "  paceline fit times.csv --form posynomial --terms 3 -o model.json\n"
     "  paceline fit times.csv --intrinsic layers,width --extrinsic n_gpus,batch\n"
     "  paceline fit runs.csv --features layers --workload lenet5\n"
+    "  paceline fit runs.csv --features oracle --workload resnet50 --cluster abci\n"
     "  paceline fit runs.db --penalty l2 --strength 0.001 --seeds 1"
 )
 @click.argument("data", type=click.Path())

@@ -69,10 +69,12 @@ def feature_options(function: Command) -> Command:
             "--features",
             default="auto",
             show_default=True,
-            metavar="none|layers",
-            help="FLOP and bytes of the workload's layers join; auto: in our own campaigns.",
+            metavar="none|layers|oracle",
+            help="FLOP and bytes of the layers, or what the oracle says of a row, join the "
+            "parameters; auto: the layers in our own campaigns.",
         ),
-        click.option("--workload", metavar="NAME", help="Whose layers [default: as DATA says]."),
+        click.option("--workload", metavar="NAME", help="What is trained [default: see DATA]."),
+        click.option("--cluster", metavar="NAME|FILE", help="What the oracle's columns are of."),
     ]
     for option in reversed(options):
         function = option(function)
@@ -81,9 +83,11 @@ def feature_options(function: Command) -> Command:
 
 def settle_features(options: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords that `feature_options` stand for."""
-    if options["workload"] is not None and options["features"] == "none":
-        say_notes(("--workload does nothing with --features none.",))
-    return {name: options[name] for name in ("features", "workload")}
+    useless = {"workload": ("none",), "cluster": ("none", "layers")}
+    for name, kinds in useless.items():
+        if options[name] is not None and options["features"] in kinds:
+            say_notes((f"--{name} does nothing with --features {options['features']}.",))
+    return {name: options[name] for name in ("features", "workload", "cluster")}
 
 
 def read_data(path: str, options: dict[str, Any], *, keep_constant: bool = False) -> Any:

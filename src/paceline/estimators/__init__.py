@@ -8,7 +8,8 @@ from paceline.estimators._epoch_regression import EpochRegression, fit_epoch_reg
 from paceline.estimators._expression import GenericExpression, Term
 from paceline.estimators._extra_p import ExtraPRegressor
 from paceline.estimators._extra_p_terms import NormalForm
-from paceline.estimators._features import FEATURES, Features, add_features
+from paceline.estimators._feature_choice import add_features
+from paceline.estimators._features import FEATURES, Features
 from paceline.estimators._fit import fit
 from paceline.estimators._folds import folds_of, holdout_of
 from paceline.estimators._forms import FORMS

@@ -6,25 +6,28 @@ Posynomials and their corrections see them; the generic form has the parameters 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from paceline.clusters import Cluster, cluster_from_dict, cluster_to_dict
 from paceline.dataset import Dataset
 from paceline.errors import InvalidInputError, UnknownNameError
+from paceline.oracle import (
+    ORACLE_FEATURES,
+    further_columns,
+    oracle_features,
+    replaced_columns,
+    strategy_columns,
+)
 from paceline.workloads import (
     BATCH_NAMES,
     LAYER_FEATURES,
     layer_features,
-    list_workloads,
     load_workload,
     shaping_parameters,
 )
-
-_SAME = 1e-6  # of a logarithm that other columns give too
-TRAINING_NAMES = ("optimizer", "learning_rate")  # of every workload, and of no layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,26 +39,68 @@ class Source:
     words
         Every column, and what it is with its unit.
     derive
-        From a table of trials and the name of their workload (empty: in a column) to the columns.
+        From a table of trials, the name of their workload (empty: in a column, or none) and the
+        cluster to the columns.
     replaces
-        From the same to the parameters that act through these columns, which a formula on the
-        columns can do without.
+        From a table of trials and that name to the parameters that act through these columns,
+        which a formula on the columns can do without.
+    further
+        From parameters, other columns and that name to those other columns that are read too.
+    labels
+        From a table of trials and that name to the columns that are read even where a formula
+        has them.
     of_batch
         Columns that are proportional to the batch of a worker.
+    needs_cluster
+        Whether the columns are those of a cluster.
     """
 
     words: Mapping[str, str]
-    derive: Callable[[pd.DataFrame, str], pd.DataFrame]
+    derive: Callable[[pd.DataFrame, str, Cluster | None], pd.DataFrame]
     replaces: Callable[[pd.DataFrame, str], tuple[str, ...]]
+    further: Callable[[pd.DataFrame, pd.DataFrame, str], tuple[str, ...]]
+    labels: Callable[[pd.DataFrame, str], tuple[str, ...]] = lambda rows, workload: ()
     of_batch: tuple[str, ...] = ()
+    needs_cluster: bool = False
+
+
+def _layers(rows: pd.DataFrame, workload: str, _: Cluster | None) -> pd.DataFrame:
+    return layer_features(rows, workload)
+
+
+def _oracle(rows: pd.DataFrame, workload: str, cluster: Cluster | None) -> pd.DataFrame:
+    if cluster is None:
+        raise InvalidInputError(
+            "Columns of the oracle need a cluster, but none was given. Name one with --cluster "
+            "(`paceline list clusters`, or a file of `paceline calibrate`)."
+        )
+    return oracle_features(rows, workload, cluster=cluster)
+
+
+def _of_layers(X: pd.DataFrame, other: pd.DataFrame, workload: str) -> tuple[str, ...]:
+    """Return the columns besides the parameters that shape layers or say the batch."""
+    workloads = [workload] if workload else sorted(set(map(str, X["workload"])))
+    names = {*BATCH_NAMES, *(n for w in workloads for n in load_workload(w).defaults)}
+    has_batch = "device_batch" in X or "device_batch" in other
+    return tuple(str(n) for n in other if n in names and not (n == "global_batch" and has_batch))
 
 
 SOURCES: Mapping[str, Source] = {
     "layers": Source(
         words=LAYER_FEATURES,
-        derive=layer_features,
+        derive=_layers,
         replaces=shaping_parameters,
+        further=_of_layers,
         of_batch=("forward_flop", "activation_bytes"),
+    ),
+    "oracle": Source(
+        words=ORACLE_FEATURES,
+        derive=_oracle,
+        replaces=replaced_columns,
+        further=further_columns,
+        labels=strategy_columns,
+        of_batch=("device_flop",),
+        needs_cluster=True,
     ),
 }
 FEATURES = ("auto", "none", *SOURCES)
@@ -70,7 +115,10 @@ class Features:
     source
         One of `SOURCES`; empty when nothing joins.
     workload
-        Name of the workload; empty: the parameter ``workload`` names it.
+        Name of the workload; empty: the parameter ``workload`` names it, or (of the oracle) rows
+        are Transformers by their shape.
+    cluster
+        What the oracle's columns are of.
     fixed
         Values that hold in all rows and are no parameters.
     columns
@@ -81,6 +129,7 @@ class Features:
 
     source: str = ""
     workload: str = ""
+    cluster: Cluster | None = None
     fixed: Mapping[str, float | str] = field(default_factory=dict)
     columns: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     replaces: tuple[str, ...] = ()
@@ -92,12 +141,16 @@ class Features:
             raise UnknownNameError("source of features", self.source, SOURCES)
         if self.workload:
             load_workload(self.workload)
+        if SOURCES[self.source].needs_cluster and self.cluster is None:
+            raise InvalidInputError(f"`cluster` must be given for the {self.source}'s columns.")
         for name in self.columns:
             if name not in SOURCES[self.source].words:
                 raise UnknownNameError("feature", name, SOURCES[self.source].words)
 
     def __str__(self) -> str:
-        return f"the {self.source} of {self.workload or 'each workload'}"
+        if self.cluster is None:
+            return f"the {self.source} of {self.workload or 'each workload'}"
+        return f"the {self.source} of {self.workload or 'each row'} on {self.cluster.name}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,22 +168,26 @@ class Features:
 
     def derive(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the derived columns of rows that have the parameters."""
-        # a label that shapes no layer may have any level, also one that was never measured
+        return self.derive_all(rows)[list(self.columns)]
+
+    def derive_all(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return all columns of the source, also those that say nothing new."""
+        source, trials = SOURCES[self.source], rows.assign(**self.fixed)
+        # a label that shapes nothing may have any level, also one that was never measured
+        kept = {*self.replaces, *self.fixed, "workload", *source.labels(trials, self.workload)}
         labels = [
             name
-            for name in rows.columns
-            if name not in (*self.replaces, "workload")
-            and not pd.api.types.is_numeric_dtype(rows[name])
+            for name in trials.columns
+            if name not in kept and not pd.api.types.is_numeric_dtype(trials[name])
         ]
-        trials = rows.drop(columns=labels).assign(**self.fixed)
-        derived = SOURCES[self.source].derive(trials, self.workload)
-        return derived[list(self.columns)]
+        return source.derive(trials.drop(columns=labels), self.workload, self.cluster)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the features as plain data."""
         return {
             "source": self.source,
             "workload": self.workload,
+            **({} if self.cluster is None else {"cluster": cluster_to_dict(self.cluster)}),
             "fixed": dict(self.fixed),
             "columns": {name: list(pair) for name, pair in self.columns.items()},
             "replaces": list(self.replaces),
@@ -139,10 +196,11 @@ class Features:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Features:
         """Return the features that `to_dict` wrote."""
-        columns = data["columns"].items()
+        columns, cluster = data["columns"].items(), data.get("cluster")
         return cls(
             source=str(data["source"]),
             workload=str(data["workload"]),
+            cluster=None if cluster is None else cluster_from_dict(cluster),
             fixed={
                 str(n): v if isinstance(v, str) else float(v) for n, v in data["fixed"].items()
             },
@@ -151,176 +209,7 @@ class Features:
         )
 
 
-def add_features(dataset: Dataset, features: str = "auto", workload: str | None = None) -> Dataset:
-    """Return the dataset with what is to be derived from its parameters.
-
-    Parameters
-    ----------
-    dataset
-        What was measured.
-    features
-        ``"layers"``: FLOP and bytes of the workload's layers; ``"none"``; ``"auto"``: what the
-        dataset has already, else the layers in campaigns of our own on workloads of our own,
-        when they stand for at least as many parameters as there are derived columns.
-    workload
-        Name of the workload; None: what the dataset says.
-
-    Raises
-    ------
-    UnknownNameError
-        When there are no such features, or no such workload.
-    InvalidInputError
-        When the features were asked for and cannot be derived; says why and what to do.
-    """
-    if features not in FEATURES:
-        raise UnknownNameError("kind of features", features, FEATURES)
-    if workload is not None:
-        load_workload(workload)  # refuses a name that is not known
-    if features == "none":
-        return replace(dataset, features=Features())
-    if features != "auto":
-        return _derive(dataset, features, workload or _named_workload(dataset))
-    if dataset.features is not None:
-        return dataset
-    if workload is not None:
-        return _derive(dataset, "layers", workload)
-    return _add_by_default(dataset)
-
-
 def features_of(dataset: Dataset) -> Features | None:
     """Return the features of a dataset; None when it has none."""
     found = dataset.features
     return found if isinstance(found, Features) and found.names else None
-
-
-def _add_by_default(dataset: Dataset) -> Dataset:
-    none = replace(dataset, features=Features())
-    if not _is_campaign(dataset):
-        return none
-    try:
-        found = _derive(dataset, "layers", _named_workload(dataset))
-    except InvalidInputError as error:
-        return replace(none, notes=(*none.notes, f"No columns of layers: {error}"))
-    features = features_of(found)
-    shortens = features is not None and len(features.replaces) >= len(features.columns)
-    return found if shortens else none
-
-
-def _is_campaign(dataset: Dataset) -> bool:
-    """Return whether all rows were measured by us, on workloads whose layers are known."""
-    names = _workload_column(dataset)
-    if "study" not in dataset.provenance or names is None:
-        return False
-    executors = dataset.X.get("executor", dataset.other.get("executor"))
-    is_own = executors is not None and (executors == "command").any()
-    return not is_own and set(map(str, names)) <= set(list_workloads())
-
-
-def _workload_column(dataset: Dataset) -> pd.Series[Any] | None:
-    return dataset.X.get("workload", dataset.other.get("workload"))
-
-
-def _named_workload(dataset: Dataset) -> str:
-    """Return the workload of all rows; empty when the parameter `workload` says it."""
-    names = _workload_column(dataset)
-    if names is None:
-        raise InvalidInputError(
-            "Columns of the layers need to know the workload, but no column `workload` says it. "
-            "Name it with --workload (`paceline list workloads`), or take --features none."
-        )
-    distinct = sorted(set(map(str, names)))
-    for name in distinct:
-        if name not in list_workloads():
-            raise InvalidInputError(
-                f"Layers are known of our own workloads, but {name!r} is not one of them. Take "
-                f"--features none, or name one with the same layers and parameters with "
-                f"--workload (`paceline list workloads`)."
-            )
-    if len(distinct) > 1 and "workload" not in dataset.X:
-        raise InvalidInputError(
-            f"Rows of several workloads ({', '.join(distinct)}) need the column `workload` as a "
-            f"parameter. Add it to --intrinsic, or take --features none."
-        )
-    return distinct[0] if len(distinct) == 1 else ""
-
-
-def _derive(dataset: Dataset, source: str, workload: str) -> Dataset:
-    fixed = _fixed(dataset, workload)
-    trials = dataset.X.assign(**fixed)
-    derived = SOURCES[source].derive(trials, workload)
-    replaces = SOURCES[source].replaces(dataset.X.assign(**fixed), workload)
-    replaces = tuple(name for name in replaces if name in dataset.X)
-    columns = _useful(dataset, derived, replaces)
-    features = Features(
-        source=source,
-        workload=workload,
-        fixed=fixed,
-        columns={n: (float(derived[n].min()), float(derived[n].max())) for n in columns},
-        replaces=replaces if columns else (),
-    )
-    return replace(dataset, features=features, notes=(*dataset.notes, *_notes(features, dataset)))
-
-
-def _fixed(dataset: Dataset, workload: str) -> dict[str, float | str]:
-    """Return the values that trials need and that are no parameters."""
-    names = {*BATCH_NAMES, *_parameters(dataset, workload)}
-    if not workload and "workload" not in dataset.X:
-        names.add("workload")
-    fixed: dict[str, float | str] = {}
-    for name in dataset.other.columns:
-        if name not in names or (name == "global_batch" and _has(dataset, "device_batch")):
-            continue
-        values = dataset.other[name]
-        if values.nunique(dropna=False) > 1:
-            raise InvalidInputError(
-                f"Columns of the layers need `{name}`, which varies, as a parameter. Add it to "
-                f"--intrinsic or --extrinsic, or take --features none."
-            )
-        value = values.iloc[0]
-        fixed[str(name)] = value if isinstance(value, str) else float(value)
-    return fixed
-
-
-def _has(dataset: Dataset, name: str) -> bool:
-    return name in dataset.X or name in dataset.other
-
-
-def _parameters(dataset: Dataset, workload: str) -> set[str]:
-    names = [workload] if workload else sorted(set(map(str, dataset.X["workload"])))
-    return {name for one in names for name in load_workload(one).defaults}
-
-
-def _useful(dataset: Dataset, derived: pd.DataFrame, replaces: tuple[str, ...]) -> list[str]:
-    """Return the derived columns that no other columns of the formula give in logarithms."""
-    kept = [name for name in dataset.numeric if name not in replaces]
-    logs = [np.log(dataset.X[n].to_numpy()) for n in kept if (dataset.X[n] > 0).all()]
-    useful = []
-    for name in derived.columns:
-        values = derived[name].to_numpy(dtype=float)
-        if name in dataset.X or not (values > 0).all():
-            continue
-        log = np.log(values)
-        known = np.column_stack([np.ones(len(log)), *logs])
-        left = log - known @ np.linalg.lstsq(known, log, rcond=None)[0]
-        if np.abs(left).max() > _SAME:
-            useful.append(str(name))
-            logs.append(log)
-    return useful
-
-
-def _notes(features: Features, dataset: Dataset) -> list[str]:
-    if not features.columns:
-        return [f"Columns from {features} add nothing: no parameter that varies changes them."]
-    of = f"`{features.workload}`" if features.workload else "each workload"
-    notes = [
-        f"{', '.join(features.columns)} from the {features.source} of {of} join the "
-        f"parameters; in the formula they stand for {', '.join(features.replaces) or 'none'}. "
-        f"--features none leaves them out."
-    ]
-    if features.workload:
-        defaults = load_workload(features.workload).defaults
-        unseen = [n for n in defaults if n not in TRAINING_NAMES and not _has(dataset, n)]
-        missing = [f"{name}={defaults[name]}" for name in unseen]
-        if missing:
-            notes.append(f"Not in the data, so as by default: {', '.join(missing)}.")
-    return notes

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from paceline.clusters import Cluster
 from paceline.dataset import Dataset, widen
 from paceline.errors import InvalidInputError, UnknownNameError
 from paceline.estimators._columns import Array
 from paceline.estimators._difficulty import Difficulty, learn_difficulty
-from paceline.estimators._features import add_features, features_of
+from paceline.estimators._feature_choice import add_features
+from paceline.estimators._features import features_of
 from paceline.estimators._forms import FORMS, Fitted, choose_form, fit_form
 from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._intervals import MIN_RESIDUALS, log_residuals, thin_sorted
@@ -36,6 +39,7 @@ def fit(
     group: str | None = None,
     features: str = "auto",
     workload: str | None = None,
+    cluster: Cluster | str | Path | None = None,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> FitResult:
@@ -61,9 +65,12 @@ def fit(
         Column whose values stay together in the folds that measure the error.
     features
         ``"layers"``: FLOP and bytes of the workload's layers join the parameters of a posynomial;
-        ``"none"``; ``"auto"``: the layers for campaigns of our own, see `add_features`.
+        ``"oracle"``: what the oracle says of every row on a cluster; ``"none"``; ``"auto"``: the
+        layers for campaigns of our own, see `add_features`.
     workload
-        Name of the workload whose layers they are; None: what the dataset says.
+        Name of the workload that they are of; None: what the dataset says.
+    cluster
+        Of the oracle's columns: a cluster, its name or its file.
     random_state
         Seed; same data and seed, same result.
     progress
@@ -85,7 +92,8 @@ def fit(
     _check_fittable(dataset)
     if form == "generic" and features not in ("auto", "none"):
         dataset = replace(dataset, notes=(*dataset.notes, _GENERIC_NOTE))
-    dataset = add_features(dataset, "none" if form == "generic" else features, workload)
+    wanted = "none" if form == "generic" else features
+    dataset = add_features(dataset, wanted, workload, cluster)
     settings = _settings(dataset, estimator, random_state)
     groups = dataset.groups(group)
     notes = list(dataset.notes)

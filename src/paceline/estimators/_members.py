@@ -9,8 +9,9 @@ from paceline.dataset import Dataset
 from paceline.estimators._auto import AutoMember
 from paceline.estimators._black_boxes import BlackBoxRegressor
 from paceline.estimators._extra_p import ExtraPRegressor
+from paceline.estimators._feature_choice import add_features
 from paceline.estimators._featured import FeaturedPosynomial, make_posynomial
-from paceline.estimators._features import add_features, features_of
+from paceline.estimators._features import features_of
 from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._power_law import PowerLawRegressor
 

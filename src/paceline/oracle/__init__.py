@@ -11,6 +11,15 @@ from paceline.oracle._dealt import (
 )
 from paceline.oracle._enumerate import ALL, enumerate_strategies, list_strategies
 from paceline.oracle._epochs import known_samples
+from paceline.oracle._feature_names import SHAPE_NAMES, STRATEGY_NAMES
+from paceline.oracle._feature_roles import (
+    Roles,
+    further_columns,
+    replaced_columns,
+    roles_of,
+    strategy_columns,
+)
+from paceline.oracle._features import ORACLE_FEATURES, oracle_features
 from paceline.oracle._knee import Knee, knee, knees
 from paceline.oracle._overlap import assign_buckets, communication_time, exposed_communication
 from paceline.oracle._paleo import (
@@ -38,7 +47,10 @@ from paceline.oracle._sweep import sweep
 __all__ = [
     "ALL",
     "BOTTLENECKS",
+    "ORACLE_FEATURES",
     "SECONDS",
+    "SHAPE_NAMES",
+    "STRATEGY_NAMES",
     "TRAFFIC",
     "CutStep",
     "Knee",
@@ -47,6 +59,7 @@ __all__ = [
     "ParadlRun",
     "Pass",
     "PipelineRun",
+    "Roles",
     "SpatialBlocks",
     "Survey",
     "SweepResult",
@@ -57,10 +70,12 @@ __all__ = [
     "divided_layers",
     "enumerate_strategies",
     "exposed_communication",
+    "further_columns",
     "knee",
     "knees",
     "known_samples",
     "list_strategies",
+    "oracle_features",
     "paleo_exchange_time",
     "paleo_hybrid_time",
     "paleo_layer_times",
@@ -70,10 +85,13 @@ __all__ = [
     "pipeline_time",
     "predict",
     "predict_frame",
+    "replaced_columns",
+    "roles_of",
     "schedule_order",
     "simulate",
     "spatial_blocks",
     "steady_step_time",
+    "strategy_columns",
     "survey",
     "sweep",
     "tensor_roles",
