@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paceline.web._answers import refuse
@@ -27,10 +28,6 @@ _HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
     b"cross-origin-opener-policy": b"same-origin",
 }
-
-
-class _TooLargeError(Exception):
-    """More bytes came than may come."""
 
 
 class Guard:
@@ -76,7 +73,7 @@ class Guard:
                 )
         length = headers.get(b"content-length", "0")
         if length.isascii() and length.isdigit() and int(length) > self._most_bytes(scope):
-            return self._too_large(scope)
+            return refuse(_too_large(self._most_bytes(scope)), 413)
         return None
 
     def _needs_token(self, scope: Scope) -> bool:
@@ -97,10 +94,6 @@ class Guard:
         is_upload = scope["path"] == UPLOAD_PATH
         return self._settings.max_upload_bytes if is_upload else _MOST_BYTES
 
-    def _too_large(self, scope: Scope) -> Any:
-        limit = self._most_bytes(scope)
-        return refuse(f"A request must have at most {limit / 1e6:g} MB, but this has more.", 413)
-
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Count what comes, since a length need not be given or true."""
         limit, seen = self._most_bytes(scope), 0
@@ -110,13 +103,14 @@ class Guard:
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > limit:
-                raise _TooLargeError
+                raise HTTPException(413, _too_large(limit))
             return message
 
-        try:
-            await self._app(scope, counted, send)
-        except _TooLargeError:
-            await self._too_large(scope)(scope, receive, send)
+        await self._app(scope, counted, send)
+
+
+def _too_large(limit: int) -> str:
+    return f"A request must have at most {limit / 1e6:g} MB, but this has more."
 
 
 def _host_name(header: str) -> str:

@@ -63,7 +63,7 @@ def _column(
     frame: pd.DataFrame, name: str, time: str | None, dataset: Dataset | None
 ) -> dict[str, Any]:
     values = frame[name]
-    shown = [str(v)[:24] for v in values.dropna().unique()[:_N_SAMPLES].tolist()]
+    shown = [_short(value) for value in values.dropna().unique()[:_N_SAMPLES].tolist()]
     return {
         "name": name,
         "part": _part(name, time, dataset),
@@ -71,6 +71,10 @@ def _column(
         "n_values": int(values.nunique()),
         "examples": shown,
     }
+
+
+def _short(value: object) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)[:24]
 
 
 def _part(name: str, time: str | None, dataset: Dataset | None) -> str:

@@ -9,7 +9,7 @@ export const colour = { accent: () => style("--accent"), band: () => style("--ba
 export const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
 export function draw(target, traces, layout = {}) {
-  const axis = { gridcolor: style("--line"), zerolinecolor: style("--line"), automargin: true };
+  const axis = { gridcolor: style("--line"), zerolinecolor: style("--line"), automargin: true, ticklabelstandoff: 4 };
   const narrow = target.clientWidth < 500;
   const full = {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
@@ -19,6 +19,7 @@ export function draw(target, traces, layout = {}) {
     ...layout,
     xaxis: { ...axis, ...(layout.xaxis || {}) }, yaxis: { ...axis, ...(layout.yaxis || {}) },
   };
+  target.style.minHeight = `${full.height}px`;
   return window.Plotly.react(target, traces, full, { responsive: true, displaylogo: false,
     displayModeBar: narrow ? false : "hover", modeBarButtonsToRemove: ["lasso2d", "select2d"] });
 }

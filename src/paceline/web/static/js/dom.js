@@ -24,12 +24,12 @@ export const warning = (text) => h("p", { class: "warning" }, text);
 
 export const empty = (...children) => h("div", { class: "empty" }, ...children);
 
-// columns: [{title, number?, cell: (row) => text or element}]
+// columns: [{title, number?, long?, cell: (row) => text or element}]
 export function table(columns, rows, { caption = null, rowClass = null } = {}) {
   const head = columns.map((c) => h("th", { scope: "col", class: c.number ? "number" : null }, c.title));
   const body = rows.map((row) =>
     h("tr", { class: rowClass ? rowClass(row) : null },
-      columns.map((c) => h("td", { class: c.number ? "number" : null }, c.cell(row) ?? ""))));
+      columns.map((c) => h("td", { class: c.number ? "number" : c.long ? "long" : null }, c.cell(row) ?? ""))));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption || "Table" },
     h("table", {}, caption ? h("caption", {}, caption) : null, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body)));
 }

@@ -53,8 +53,8 @@ function formula(summands, basis) {
 
 function drawShares(target, shares) {
   const rows = [...shares].reverse();
-  const short = (text) => plain(text.length > 34 ? `${text.slice(0, 33)}…` : text);
-  target.style.minHeight = `${rows.length * 34 + 70}px`;
+  const room = target.clientWidth < 500 ? 22 : 60;
+  const short = (text) => plain(text.length > room ? `${text.slice(0, room - 1)}…` : text);
   draw(target, [{ type: "bar", orientation: "h", x: rows.map((s) => 100 * (s.mean ?? s.at_point ?? 0)),
     y: rows.map((s, i) => i), marker: { color: colour.accent() }, hovertext: rows.map((s) => plain(s.label)), hovertemplate: "%{hovertext}: %{x:.3g} %<extra></extra>" }],
   { height: rows.length * 34 + 70, xaxis: { title: { text: "mean share of the time, %" }, range: [0, 100] },

@@ -54,15 +54,18 @@ function showSurvey(target, found) {
     const n = Number(pick.select.value);
     const here = found.points.filter((p) => p.n_devices === n)
       .sort((a, b) => (b.fits - a.fits) || ((b.samples_per_s ?? -1) - (a.samples_per_s ?? -1)));
+    const possible = here.filter((p) => p.step_s !== null), others = here.filter((p) => p.step_s === null);
     put(rows, table([
       { title: "strategy", cell: (p) => p.strategy },
       { title: "step", number: true, cell: (p) => (p.step_s === null ? "" : seconds(p.step_s)) },
       { title: "samples/s", number: true, cell: (p) => number(p.samples_per_s) },
       { title: "memory", number: true, cell: (p) => gib(p.memory_bytes) },
       { title: "fits", cell: (p) => (p.fits ? "yes" : "no") },
-      { title: "limited by", cell: (p) => p.limit },
-      { title: "degrees", cell: (p) => p.degrees },
-    ], here, { caption: "Fastest first; what does not fit last", rowClass: (p) => (p.is_best ? "chosen" : p.fits ? null : "failed") }));
+      { title: "limited by", long: true, cell: (p) => p.limit },
+      { title: "degrees", long: true, cell: (p) => p.degrees },
+    ], possible, { caption: "Fastest first; what does not fit last", rowClass: (p) => (p.is_best ? "chosen" : p.fits ? null : "failed") }),
+    others.length ? h("details", {}, h("summary", {}, `${others.length} strategies are not possible here`), table([
+      { title: "strategy", cell: (p) => p.strategy }, { title: "why not", long: true, cell: (p) => p.limit }], others)) : null);
   }
 }
 
@@ -80,5 +83,5 @@ function drawRates(target, found, bests) {
     traces.push({ x: bests.map((p) => p.n_devices), y: bests.map((p) => (b.samples_per_s * p.n_devices) / b.n_devices), mode: "lines", line: { dash: "dot", color: "gray" }, name: "ideal", hoverinfo: "skip" });
   }
   const x = [...new Set(found.points.map((p) => p.n_devices))].sort((a, b) => a - b);
-  draw(target, traces, { height: 440, xaxis: { type: "log", title: { text: "devices" }, tickvals: x, ticktext: x.map(String) }, yaxis: { type: "log", title: { text: "samples per second" } } });
+  draw(target, traces, { height: 440, xaxis: { type: "log", title: { text: "devices" }, tickvals: x, ticktext: x.map(String) }, yaxis: { type: "log", dtick: "D2", title: { text: "samples per second" } } });
 }

@@ -29,7 +29,7 @@ export async function show(body, query, isHere) {
     h("h2", {}, "Parts of the step"), parts,
     h("h2", {}, "Partition and placement"),
     table([
-      { title: "stage", cell: (s) => s.name }, { title: "layers", cell: (s) => s.layers },
+      { title: "stage", cell: (s) => s.name }, { title: "layers", long: true, cell: (s) => s.layers },
       { title: "devices of the first replica", cell: (s) => s.devices.join(", ") },
     ], plan.stages),
     plan.placement.length > 1 ? h("details", {}, h("summary", {}, `All ${plan.placement.length} replicas`),

@@ -66,7 +66,7 @@ async function showTrials(target, file, isHere) {
     put(target, h("h2", {}, `Trials of ${file}`),
       failed.length ? [h("h3", {}, "Failures"), table([
         { title: "trial", number: true, cell: (t) => String(t.trial) },
-        { title: "reason", cell: (t) => t.reason },
+        { title: "reason", long: true, cell: (t) => t.reason },
       ], failed, { caption: `${failed.length} failed`, rowClass: () => "failed" })] : null,
       study.trials.length ? table(columns, study.trials.filter((t) => !t.reason), { caption: `The newest ${study.trials.length} of ${study.done}` })
         : empty("No trial has been measured yet."));

@@ -21,9 +21,9 @@ export async function show(body, query, isHere) {
   ];
   put(picked.rest,
     h("div", { class: "split" },
+      h("section", { class: "answer", "aria-label": "Prediction" }, h("div", { class: "card" }, answer)),
       h("section", { class: "inputs", "aria-label": "Parameters" }, h("div", { class: "card" }, controls)),
-      h("section", { class: "answer", "aria-label": "Prediction" },
-        h("div", { class: "card sticky" }, answer), notes,
+      h("section", { class: "details", "aria-label": "Scaling" }, notes,
         axis ? [h("h2", {}, "How it scales"), axis.element, chart, knee] : null,
         h("h2", {}, "What would halve this?"), halving)));
   let asked = 0, later = null, under = null;
@@ -102,13 +102,15 @@ function showCurve(target, knee, curve, point, known) {
     { x, y: scaled(of("upper_s")), mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: colour.band(), name: "90 % interval", hoverinfo: "skip" });
   traces.push({ x, y: scaled(of("predicted_s")), mode: "lines+markers", line: { color: colour.accent(), width: 2.5 }, name: "predicted", hovertemplate: `%{x}: %{y:.3g} ${unit}<extra></extra>` });
   if (curve.ideal_s) traces.push({ x, y: scaled(all.map((i) => curve.ideal_s[i])), mode: "lines", line: { color: colour.quiet(), dash: "dot" }, name: "ideal", hoverinfo: "skip" });
+  // far outside the interval is so wide that nothing else could be seen
+  const most = Math.min(3 * top, Math.max(top, ...of("upper_s").filter((v) => v !== null))) * scale * 1.05;
   const at = point[curve.name];
   const shapes = [{ type: "line", x0: at, x1: at, yref: "paper", y0: 0, y1: 1, line: { color: colour.second(), width: 1.5, dash: "dash" } }];
   if (x.length && x[x.length - 1] > curve.measured_to) shapes.push({ type: "rect", x0: curve.measured_to, x1: x[x.length - 1], yref: "paper", y0: 0, y1: 1, fillcolor: colour.quiet(), opacity: .08, line: { width: 0 }, layer: "below" });
   const ticks = x.length <= 14 ? { tickvals: x, ticktext: x.map(number) } : {};
   draw(target, traces, { shapes,
     xaxis: { title: { text: plain(curve.name) }, type: isLog ? "log" : "linear", ...ticks },
-    yaxis: { title: { text: `time${known.time_per ? ` of ${known.time_per === "epoch" ? "an" : "a"} ${known.time_per}` : ""}, ${unit}` }, rangemode: "tozero" } });
+    yaxis: { title: { text: `time${known.time_per ? ` of ${known.time_per === "epoch" ? "an" : "a"} ${known.time_per}` : ""}, ${unit}` }, range: [0, most || 1] } });
   put(knee, curve.knee ? (curve.knee.is_reached
     ? `Knee at ${curve.knee.n_devices}: doubling further would add ${percent(curve.knee.gain)} to the rate, less than 10 %.`
     : `No knee up to ${curve.knee.n_devices}: every doubling still adds 10 % or more to the rate.`)
