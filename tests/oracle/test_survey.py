@@ -119,7 +119,7 @@ def test_bad_questions_are_refused(resnet: LayerGraph, cluster: Cluster) -> None
 def test_limits_name_the_layer(resnet: LayerGraph, cluster: Cluster) -> None:
     found = survey(resnet, cluster, [4], names=["filter", "spatial"], global_batch=8)
     assert found.limits["filter"] == "at most 10: layer 'output' (linear) has 10 filters"
-    assert "2 x 2 places" in found.limits["spatial"]
+    assert "32 x 32 places" in found.limits["spatial"]
 
 
 def test_the_knee_is_where_a_doubling_gains_too_little() -> None:

@@ -56,10 +56,13 @@ def test_a_halo_is_exchanged_along_every_axis(chain: LayerGraph, cluster: Cluste
     row = sweep(chain, cluster, [Strategy(spatial=4)], global_batch=8)
     one_row = 8 * 4 * 8  # samples x bytes x places along the other axis of a 2 x 2 grid
     channels = np.array([3, 32, 32, 32])
-    along, across = (
-        point_to_point(cluster, one_row * channels, stride, n=2).sum() for stride in (1, 2)
-    )
-    assert row["halo_s"][0] == pytest.approx(4 * (along + across))  # two ways, two passes
+    along = point_to_point(cluster, one_row * channels, 2, n=2)
+    # the second axis with the row that came along the first one
+    across = point_to_point(cluster, one_row * channels * 9 / 8, 1, n=2)
+    both = along + across
+    assert row["halo_s"][0] == pytest.approx(2 * both.sum() - both[0])  # no way back at the input
+    sent = one_row * (1 + 9 / 8) * (2 * channels.sum() - channels[0])
+    assert row["point_to_point_bytes"][0] == pytest.approx(sent)
 
 
 def test_gpipe_takes_all_stages_and_the_slowest_again(chain: LayerGraph, cluster: Cluster) -> None:
@@ -224,8 +227,8 @@ def test_an_impossible_scenario_is_refused_with_the_layer_and_why(
     ("strategy", "batch", "words"),
     [
         (Strategy(channel=64), 64, r"layer 'stage1.block1.conv1' \(conv\) has 16 channels"),
-        (Strategy(spatial=64), 64, r"at most 4 .* has 2 x 2 places"),
-        (Strategy(spatial=3), 64, r"must cut every axis into parts .* has 2 x 2 places"),
+        (Strategy(spatial=2048), 64, r"at most 256 .* has 32 x 32 places"),
+        (Strategy(spatial=3), 64, r"must cut every axis into parts .* has 32 x 32 places"),
         (Strategy(tensor=2), 64, r"\(conv\) is neither attention nor"),
         (Strategy(context=2), 64, "no attention layer"),
         (Strategy(expert=2), 64, "no layer has experts"),

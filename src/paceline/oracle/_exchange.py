@@ -54,15 +54,27 @@ def _alike(block: Block, scheme: str) -> Iterator[tuple[Integers, Sequence[Excha
     shared = np.flatnonzero(block.replicas > 1)
     if not len(shared):
         return
-    table = block.table
-    groups = distinct([table[name][shared] for name in (*_WEIGHTS, "shard")])
+    table, whole = block.table, whole_replicas(block)
+    groups = distinct([*(table[name][shared] for name in (*_WEIGHTS, "shard")), whole[shared]])
     for i, first in enumerate(groups.first):
-        yield shared[groups.which == i], exchanges_of(int(table["shard"][shared[first]]), scheme)
+        row = shared[first]
+        exchanges = exchanges_of(int(table["shard"][row]), scheme, is_whole=bool(whole[row]))
+        yield shared[groups.which == i], exchanges
 
 
-def exchanges_of(shard: int, scheme: str) -> Sequence[Exchange]:
-    """Return what replicas exchange that share out so much."""
-    return EXCHANGES[shard] if shard else data_exchanges(scheme)
+def whole_replicas(block: Block) -> NDArray[np.bool_]:
+    """Return which rows are replicas of the whole network, one to a device, by row."""
+    found: NDArray[np.bool_] = block.table["data"] == block.table.n_devices
+    return found
+
+
+def exchanges_of(shard: int, scheme: str, *, is_whole: bool) -> Sequence[Exchange]:
+    """Return what replicas exchange that share out so much.
+
+    Only what wraps a whole network (DistributedDataParallel) broadcasts buffers.
+    """
+    found = EXCHANGES[shard] if shard else data_exchanges(scheme)
+    return tuple(e for e in found if is_whole or e.what != "buffers")
 
 
 def _overlapped(

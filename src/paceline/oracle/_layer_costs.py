@@ -145,10 +145,11 @@ def _all_messages(
         if division.degree not in parts:
             continue
         rows = np.flatnonzero(_used(question, division))
-        scale = question.scale * question.micro_batch[rows, None] * _others(parts, division, rows)
+        others = question.scale * _others(parts, division, rows)
+        scales = {True: others * question.micro_batch[rows, None], False: others}
         degrees, which = np.unique(question.degrees[division.degree][rows], return_inverse=True)
         for message in division.messages(question.columns, degrees):
-            n_bytes = message.n_bytes[which] * scale
+            n_bytes = message.n_bytes[which] * scales[message.of_samples]
             total = payload.setdefault(message.collective, np.zeros(question.shape))
             total[rows] += n_bytes * (message.forward + message.backward)
             stride = question.strides[division.degree][rows] * message.stride[which]

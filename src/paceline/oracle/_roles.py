@@ -14,8 +14,6 @@ def layer_roles(graph: LayerGraph) -> list[frozenset[str]]:
 
     ``first``
         The first with weights: its input needs no gradient.
-    ``spatial_end``
-        The last that is divided spatially before one that is not: its output is gathered.
     ``column``, ``inside``, ``row``
         A linear map divided by outputs, what follows it on its share, and the linear map divided
         by inputs that adds the shares up (Megatron-LM, arXiv 1909.08053, section 3).
@@ -29,15 +27,8 @@ def layer_roles(graph: LayerGraph) -> list[frozenset[str]]:
     weighted = [i for i, layer in enumerate(layers) if layer.weight_shape]
     if weighted:
         found[weighted[0]].add("first")
-    _mark_spatial_end(layers, found)
     _mark_tensor(layers, found)
     return [frozenset(roles) for roles in found]
-
-
-def _mark_spatial_end(layers: Sequence[GraphLayer], found: list[set[str]]) -> None:
-    split = [i for i, layer in enumerate(layers) if "spatial" in layer.splits]
-    if split and split[-1] + 1 < len(layers):
-        found[split[-1]].add("spatial_end")
 
 
 def _mark_tensor(layers: Sequence[GraphLayer], found: list[set[str]]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
 from paceline.oracle._block import Block
-from paceline.oracle._exchange import exchanges_of
+from paceline.oracle._exchange import exchanges_of, whole_replicas
 from paceline.oracle._passes import Passes
 from paceline.oracle.strategies import Exchange
 
@@ -56,9 +58,12 @@ def _total(block: Block, parts: dict[str, Array]) -> Array:
 def _exchanged(block: Block, scheme: str) -> dict[str, Array]:
     """Return what replicas exchange, by collective."""
     found: dict[str, Array] = {}
-    for shard in np.unique(block.table["shard"]):
-        rows = block.table["shard"] == shard
-        for exchange in exchanges_of(int(shard), scheme):
+    shard, whole = block.table["shard"], whole_replicas(block)
+    for code, is_whole in itertools.product(np.unique(shard), (False, True)):
+        rows = (shard == code) & (whole == is_whole)
+        if not rows.any():
+            continue
+        for exchange in exchanges_of(int(code), scheme, is_whole=is_whole):
             times = block.micro_batches if exchange.every_micro_batch else 1
             total = found.setdefault(exchange.collective, np.zeros(len(block)))
             total[rows] += (times * _payload(block, exchange))[rows]

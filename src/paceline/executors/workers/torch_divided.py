@@ -143,7 +143,9 @@ class Run:
     def __init__(self, job: dict[str, Any], division: Division, device: torch.device) -> None:
         self.job, self.division, self.device = job, division, device
         self.samples = load_samples(job)
-        self.optimizer = make_optimizer(job["optimizer"], division.parameters())
+        # a stage may have nothing to learn, and no optimizer takes that
+        parameters = division.parameters() or [nn.Parameter(torch.zeros(0, device=device))]
+        self.optimizer = make_optimizer(job["optimizer"], parameters)
         self.losses: list[Tensor] = []
 
     def steps(self, n_steps: int) -> list[float]:

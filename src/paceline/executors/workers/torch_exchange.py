@@ -85,6 +85,8 @@ def take(x: Tensor, axis: int, size: int, group: Any) -> Tensor:
 def all_reduce_gradients(parameters: Iterable[nn.Parameter], group: Any) -> None:
     """Sum gradients over a group in one message."""
     gradients = [p.grad for p in parameters if p.grad is not None]
+    if not gradients:
+        return
     flat = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(flat, group=group)
     parts = torch.split(flat, [gradient.numel() for gradient in gradients])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 
 if TYPE_CHECKING:
     from paceline.executors.workers import protocol
@@ -34,9 +34,8 @@ class ShardedDivision(Division):
             )
         mesh = self.place.mesh["data"]
         frees = self.strategy["shard"] == 3
-        for part in network.children():
-            if any(True for _ in part.parameters()):
-                fully_shard(part, mesh=mesh, reshard_after_forward=frees)
+        for parts in _sharing(network):
+            fully_shard(parts, mesh=mesh, reshard_after_forward=frees)
         fully_shard(network, mesh=mesh, reshard_after_forward=frees)
         self.network = network
 
@@ -44,8 +43,29 @@ class ShardedDivision(Division):
         """Let FSDP take the mean of the replicas, each weighted by its samples."""
         n_pieces = self.strategy.get("micro_batches", 1)
         parts = []
-        for piece, wanted in zip(inputs.chunk(n_pieces), targets.chunk(n_pieces), strict=True):
+        pieces = list(zip(inputs.chunk(n_pieces), targets.chunk(n_pieces), strict=True))
+        for i, (piece, wanted) in enumerate(pieces, 1):
+            self._keep_weights(is_last=i == len(pieces))
             loss = self.loss(self.network(piece), wanted) * (len(piece) / len(inputs))
             torch.autograd.backward(loss * (self.share * self.strategy["data"]))
             parts.append(loss.detach())
         return torch.stack(parts).sum().mul(self.share)
+
+    def _keep_weights(self, is_last: bool) -> None:
+        """Let stage 2 gather weights once a step, not once a micro-batch."""
+        if self.strategy["shard"] == 2 and isinstance(self.network, FSDPModule):
+            self.network.set_reshard_after_backward(is_last)
+
+
+def _sharing(network: nn.Module) -> list[list[nn.Module]]:
+    """Return the parts that have weights; those that share one are together."""
+    found: list[tuple[set[int], list[nn.Module]]] = []
+    for part in network.children():
+        weights = {id(p) for p in part.parameters()}
+        together = [group for group in found if group[0] & weights]
+        for group in together:
+            weights |= group[0]
+            found.remove(group)
+        if weights:
+            found.append((weights, [*(m for _, ms in together for m in ms), part]))
+    return [modules for _, modules in found]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.nn import functional
@@ -15,13 +17,13 @@ from torch.nn import functional
 if TYPE_CHECKING:
     from paceline.executors.workers import protocol
     from paceline.executors.workers.torch_divided import Division
-    from paceline.executors.workers.torch_exchange import GatherParts, all_reduce_gradients
+    from paceline.executors.workers.torch_exchange import all_reduce_gradients
     from paceline.executors.workers.torch_halo import Halo, SumOverParts, Window, bounds
     from paceline.executors.workers.torch_network import operations_of
 else:
     import protocol  # neighbours: Paceline is not installed here
     from torch_divided import Division
-    from torch_exchange import GatherParts, all_reduce_gradients
+    from torch_exchange import all_reduce_gradients
     from torch_halo import Halo, SumOverParts, Window, bounds
     from torch_network import operations_of
 
@@ -49,13 +51,9 @@ class Grid:
         ranks = place.ranks.reshape(*place.ranks.shape[:2], *self.parts)
         mesh = DeviceMesh(device.type, ranks, mesh_dim_names=names)
         self.groups = [mesh.get_group(f"axis{i}") for i in range(len(self.parts))]
-        here = []
-        left = place.part
-        for i in range(len(self.parts)):
-            size = math.prod(self.parts[i + 1 :])
-            here.append(left // size)
-            left %= size
-        self.here = tuple(here)
+        self.group = place.group("split")
+        self.places = list(itertools.product(*(range(n) for n in self.parts)))
+        self.here = self.places[place.part]
 
     def block(self, x: Tensor) -> Tensor:
         """Return this worker's block of whole samples."""
@@ -64,12 +62,30 @@ class Grid:
             x = x.narrow(axis, first, end - first)
         return x.contiguous()
 
-    def gather(self, x: Tensor, extents: Sequence[int]) -> Tensor:
+    def gather(self, x: Tensor) -> Tensor:
         """Return whole samples from all blocks; all must be equally large."""
-        for axis, (n_parts, n) in enumerate(zip(self.parts, extents, strict=True), 2):
-            if n_parts > 1:
-                x = GatherParts.apply(x, axis, n, self.groups[axis - 2])  # type: ignore
-        return x
+        return GatherBlocks.apply(x, self)  # type: ignore
+
+
+class GatherBlocks(torch.autograd.Function):
+    """All blocks in their places; going back, the gradient of one's own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, grid: Grid) -> Tensor:
+        """Gather the blocks of a replica at once."""
+        ctx.grid = grid
+        blocks = x.new_empty((len(grid.places), *x.shape))
+        dist.all_gather_into_tensor(blocks.flatten(0, 1), x.contiguous(), group=grid.group)
+        parts = list(blocks.unbind(0))
+        for axis in range(len(grid.parts) - 1, -1, -1):  # the last axis varies fastest
+            n = grid.parts[axis]
+            parts = [torch.cat(parts[i : i + n], dim=axis + 2) for i in range(0, len(parts), n)]
+        return parts[0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Return the block of the gradient."""
+        return ctx.grid.block(gradients[0]), None
 
 
 class SpatialDivision(Division):
@@ -82,8 +98,7 @@ class SpatialDivision(Division):
         self.grid = Grid(self.division, self.place, self.device)
         self.n_leading = self.division["n_leading"]
         shapes = _shapes(network, self.job["sample"]["shape"])
-        self.extents = shapes[str(network[self.n_leading - 1].operation_name)][1]
-        self._check(self.extents)
+        self._check(shapes[str(network[self.n_leading - 1].operation_name)][1])
         for name, operation in list(operations_of(network[: self.n_leading])):
             _replace(network, operation, _on_blocks(operation, shapes[name], self.grid))
         self.network = network
@@ -96,7 +111,7 @@ class SpatialDivision(Division):
         for piece, wanted in zip(inputs.chunk(n_pieces), targets.chunk(n_pieces), strict=True):
             blocks = self.network[: self.n_leading](self.grid.block(piece))  # type: ignore[index]
             rest = self.network[self.n_leading :]  # type: ignore[index]
-            outputs = rest(self.grid.gather(blocks, self.extents))
+            outputs = rest(self.grid.gather(blocks))
             loss = self.loss(outputs, wanted) * (len(piece) / len(inputs) * self.share)
             torch.autograd.backward(loss)
             parts.append(loss.detach())
@@ -139,31 +154,30 @@ class _OnBlocks(nn.Module):
 class _NormOnBlocks(nn.Module):
     """Group or batch normalisation whose means are over all blocks of a sample."""
 
-    def __init__(self, inner: Any, grid: Grid) -> None:
+    def __init__(self, inner: Any, extents: Sequence[int], grid: Grid) -> None:
         super().__init__()
         self.inner, self.grid = inner, grid
+        self.n_places = math.prod(extents)  # of a whole sample
 
     def forward(self, x: Tensor) -> Tensor:
         inner = self.inner
         is_batch = isinstance(inner, _BATCH_NORMS)
         axes = (0, *range(2, x.dim())) if is_batch else (2,)
         y = x if is_batch else x.reshape(len(x), inner.num_groups, -1)
-        count = self._sum(y.new_tensor(float(math.prod(y.shape[a] for a in axes))))
+        together = len(x) if is_batch else x.shape[1] // inner.num_groups
+        count = together * self.n_places
         mean = self._sum(y.sum(axes, keepdim=True)) / count
         variance = self._sum((y - mean).square().sum(axes, keepdim=True)) / count
         if is_batch:
-            self._remember(mean.detach().flatten(), variance.detach().flatten(), float(count))
+            self._remember(mean.detach().flatten(), variance.detach().flatten(), count)
         y = ((y - mean) * (variance + inner.eps).rsqrt()).reshape(x.shape)
         shape = (-1, *(1,) * (x.dim() - 2))
         return y * inner.weight.view(shape) + inner.bias.view(shape)  # type: ignore
 
     def _sum(self, x: Tensor) -> Tensor:
-        for n_parts, group in zip(self.grid.parts, self.grid.groups, strict=True):
-            if n_parts > 1:
-                x = SumOverParts.apply(x, group)  # type: ignore[no-untyped-call]
-        return x
+        return SumOverParts.apply(x, self.grid.group)  # type: ignore
 
-    def _remember(self, mean: Tensor, variance: Tensor, count: float) -> None:
+    def _remember(self, mean: Tensor, variance: Tensor, count: int) -> None:
         share = self.inner.momentum
         self.inner.running_mean.lerp_(mean, share)
         self.inner.running_var.lerp_(variance * count / (count - 1), share)
@@ -178,7 +192,7 @@ def _on_blocks(operation: Any, shapes: tuple[Any, Any], grid: Grid) -> nn.Module
         filling = -math.inf if "MaxPool" in type(inner).__name__ else 0.0
         return _OnBlocks(inner, _windows(inner, before, shapes), grid, filling)
     if isinstance(inner, (nn.GroupNorm, *_BATCH_NORMS)):
-        return _NormOnBlocks(inner, grid)
+        return _NormOnBlocks(inner, shapes[0], grid)
     return operation  # type: ignore[no-any-return]
 
 

@@ -109,6 +109,8 @@ class Message:
         Of the group, by degree, the stride in units of that of the strategy itself.
     forward, backward
         How many are sent in each pass.
+    of_samples
+        Whether the bytes are of one sample, or of all of a micro-batch at once.
     """
 
     cause: str
@@ -118,6 +120,7 @@ class Message:
     stride: NDArray[np.int64]
     forward: int = 0
     backward: int = 0
+    of_samples: bool = True
 
 
 class Division(ABC):

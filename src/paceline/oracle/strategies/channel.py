@@ -7,6 +7,8 @@ the input are gathered.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +23,8 @@ from paceline.oracle.strategies._base import (
     share_of,
     smallest,
 )
+from paceline.oracle.strategies._maps import divided_maps
+from paceline.workloads import GraphLayer
 
 
 class ChannelDivision(Division):
@@ -31,19 +35,24 @@ class ChannelDivision(Division):
 
     def limit(self, columns: Columns) -> Limit:
         """Bound: p <= min C_l from the second layer on (table III, last column)."""
-        return smallest(columns, _divided(columns), "n_channels", "channels")
+        return smallest(columns, divided_maps(columns, "channel"), "n_channels", "channels")
 
     def shares(self, columns: Columns, degree: NDArray[np.int64]) -> Shares:
-        """Divide FLOP and weights, not activations."""
-        share = share_of(columns["n_channels"], degree, _divided(columns))
-        return Shares(compute=share, activation=one(columns, degree), weight=share)
+        """Divide FLOP and weights, not activations; every device adds all of a bias."""
+        share = share_of(columns["n_channels"], degree, divided_maps(columns, "channel"))
+        n = np.maximum(columns["n_parameters"], 1.0)
+        bias = np.array([_bias(layer) for layer in columns.layers]) / n
+        weight = share + bias * (1.0 - share)
+        return Shares(compute=share, activation=one(columns, degree), weight=weight)
 
     def messages(self, columns: Columns, degree: NDArray[np.int64]) -> tuple[Message, ...]:
         """3 (p - 1) sum_l (a + B |y_l| d b / p): an all-reduce and an all-gather."""
-        divided, stride = _divided(columns), np.ones_like(degree)
+        divided, stride = divided_maps(columns, "channel"), np.ones_like(degree)
         shape = (len(degree), len(columns))
         y = np.where(divided, columns["output_bytes"], 0.0)
-        x = np.where(divided, columns["input_bytes"], 0.0)
+        # parts are equally large, so the last one may be filled up
+        filled = share_of(columns["n_channels"], degree, divided) * degree[:, None]
+        x = np.where(divided, columns["input_bytes"] * filled, 0.0)
         return (
             Message(
                 cause=LAYERWISE,
@@ -56,7 +65,7 @@ class ChannelDivision(Division):
             Message(
                 cause=LAYERWISE,
                 collective="all_gather",
-                n_bytes=np.broadcast_to(x, shape),
+                n_bytes=x,
                 n=degree,
                 stride=stride,
                 backward=1,
@@ -64,6 +73,5 @@ class ChannelDivision(Division):
         )
 
 
-def _divided(columns: Columns) -> NDArray[np.bool_]:
-    possible = columns.splits("channel") & (columns["n_channels"] > 1)
-    return possible & ~columns.has_role("first")
+def _bias(layer: GraphLayer) -> int:
+    return max(layer.n_parameters - math.prod(layer.weight_shape), 0) if layer.weight_shape else 0

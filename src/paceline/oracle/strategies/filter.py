@@ -21,6 +21,7 @@ from paceline.oracle.strategies._base import (
     share_of,
     smallest,
 )
+from paceline.oracle.strategies._maps import divided_maps
 
 
 class FilterDivision(Division):
@@ -31,24 +32,26 @@ class FilterDivision(Division):
 
     def limit(self, columns: Columns) -> Limit:
         """Bound: p <= min F_l (table III, last column)."""
-        return smallest(columns, _divided(columns), "n_filters", "filters")
+        return smallest(columns, divided_maps(columns, "filter"), "n_filters", "filters")
 
     def shares(self, columns: Columns, degree: NDArray[np.int64]) -> Shares:
         """Divide FLOP and weights, not activations."""
-        share = share_of(columns["n_filters"], degree, _divided(columns))
+        share = share_of(columns["n_filters"], degree, divided_maps(columns, "filter"))
         return Shares(compute=share, activation=one(columns, degree), weight=share)
 
     def messages(self, columns: Columns, degree: NDArray[np.int64]) -> tuple[Message, ...]:
         """3 (p - 1) sum_l (a + B |y_l| d b / p): an all-gather and an all-reduce."""
-        divided, stride = _divided(columns), np.ones_like(degree)
-        y = np.where(divided, columns["output_bytes"], 0.0)
+        divided, stride = divided_maps(columns, "filter"), np.ones_like(degree)
+        # parts are equally large, so the last one may be filled up
+        filled = share_of(columns["n_filters"], degree, divided) * degree[:, None]
+        y = np.where(divided, columns["output_bytes"] * filled, 0.0)
         # |x_l| = |y_(l-1)|; nobody needs the gradient of the network's input
         x = np.where(divided & ~columns.has_role("first"), columns["input_bytes"], 0.0)
         return (
             Message(
                 cause=LAYERWISE,
                 collective="all_gather",
-                n_bytes=np.broadcast_to(y, (len(degree), len(columns))),
+                n_bytes=y,
                 n=degree,
                 stride=stride,
                 forward=1,
@@ -62,7 +65,3 @@ class FilterDivision(Division):
                 backward=1,
             ),
         )
-
-
-def _divided(columns: Columns) -> NDArray[np.bool_]:
-    return columns.splits("filter") & (columns["n_filters"] > 1) & (columns["n_channels"] > 1)

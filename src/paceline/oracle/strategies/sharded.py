@@ -30,11 +30,11 @@ _GATHER_BACKWARD = Exchange(
     collective="all_gather", what="weights", when="backward", every_micro_batch=True
 )
 
-# section 7: communication volume by stage
+# section 7: communication volume by stage; FSDP leaves every replica its own buffers
 EXCHANGES: Mapping[int, tuple[Exchange, ...]] = {
     1: (BUFFERS, _SCATTER, _GATHER_STEP),
-    2: (BUFFERS, _SCATTER_ALL, _GATHER_STEP),
-    3: (BUFFERS, _SCATTER_ALL, _GATHER_FORWARD, _GATHER_BACKWARD),
+    2: (_SCATTER_ALL, _GATHER_STEP),
+    3: (_SCATTER_ALL, _GATHER_FORWARD, _GATHER_BACKWARD),
 }
 
 

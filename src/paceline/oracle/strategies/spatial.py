@@ -3,12 +3,15 @@
 ParaDL (arXiv 2104.09075), table III, rows "spatial" and "data+spatial": every device has a block
 of every activation and exchanges the rim that kernels larger than one need (halo) with its
 neighbours, forward and backward; behind the last divided layer the output is gathered, and the
-rest of the network runs on every device.
+rest of the network runs on every device: the gradient of what was gathered is there already.
+The divided layers are the leading ones that can be (`spatial_blocks`); more blocks are fewer
+layers. Batch normalisation adds up its means and variances over the blocks.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
@@ -24,11 +27,21 @@ from paceline.oracle.strategies._base import (
     Shares,
     one,
 )
+from paceline.oracle.strategies._blocks import (
+    Grid,
+    SpatialBlocks,
+    busiest_halos,
+    leading_blocks,
+    spatial_blocks,
+    split_grid,
+)
 from paceline.workloads import GraphLayer
 
-Grid = tuple[int, ...]
+__all__ = ["SpatialBlocks", "SpatialDivision", "spatial_blocks", "split_grid"]
 
+Array = NDArray[np.float64]
 _MOST = 4096  # devices that anybody would cut a sample into
+_BYTES_PER_NUMBER = 4
 
 
 class SpatialDivision(Division):
@@ -39,74 +52,152 @@ class SpatialDivision(Division):
     moves_samples = True
 
     def limit(self, columns: Columns) -> Limit:
-        """Bound: p = p_w p_h (p_d) <= min_l W_l H_l (table III), each axis by itself."""
-        divided = [x for x in columns.layers if "spatial" in x.splits]
-        if not divided:
-            return Limit(largest=1, reason="no layer has height or width to divide")
-        layer = min(divided, key=lambda x: (math.prod(_places(x)), x.name))
-        shape = " x ".join(map(str, _places(layer)))
+        """Bound: as many blocks as the first layers can be cut into, each axis by itself."""
+        first = columns.graph.layers[0]
+        if "spatial" not in first.splits:
+            return Limit(largest=1, reason="the first layer has no height or width to divide")
+        shape = " x ".join(map(str, _places(first)))
         return Limit(
-            largest=_largest(_places(layer)),
-            layer=layer.name,
-            reason=f"({layer.kind}) has {shape} places",
-            takes=partial(_takes, _places(layer)),
+            largest=_largest(_Known(columns)),
+            layer=first.name,
+            reason=f"({first.kind}) has {shape} places",
+            takes=partial(_takes, columns),
         )
 
     def shares(self, columns: Columns, degree: NDArray[np.int64]) -> Shares:
         """Divide FLOP and activations, not weights."""
-        shapes = [_places(x) if "spatial" in x.splits else () for x in columns.layers]
-        share = np.array([[_share(shape, int(p)) for shape in shapes] for p in degree])
-        share = share.reshape(len(degree), len(columns))
+        share = np.stack([_cut(_Known(columns), int(p)).share for p in degree])
         return Shares(compute=share, activation=share, weight=one(columns, degree))
 
     def messages(self, columns: Columns, degree: NDArray[np.int64]) -> tuple[Message, ...]:
-        """2 (a + halo b) per axis, forward and backward, and an all-gather of |y_split|."""
-        last = np.where(columns.has_role("spatial_end"), columns["output_bytes"], 0.0)
+        """Halos along every axis, an all-gather of |y_split|, and sums of normalisation."""
+        cuts = [_cut(_Known(columns), int(p)) for p in degree]
+        stride = np.ones_like(degree)
         gather = Message(
             cause=LAYERWISE,
             collective="all_gather",
-            n_bytes=np.broadcast_to(last, (len(degree), len(columns))),
+            n_bytes=np.stack([cut.gathered for cut in cuts]),
             n=degree,
-            stride=np.ones_like(degree),
+            stride=stride,
             forward=1,
-            backward=1,
         )
-        n_axes = max(len(_places(x)) for x in columns.layers if "spatial" in x.splits)
-        return (gather, *(self._halo(columns, degree, axis, n_axes) for axis in range(n_axes)))
-
-    def _halo(
-        self, columns: Columns, degree: NDArray[np.int64], axis: int, n_axes: int
-    ) -> Message:
-        grids = [split_grid(int(p), n_axes) for p in degree]
-        n_bytes = [[_halo_bytes(layer, grid, axis) for layer in columns.layers] for grid in grids]
-        return Message(
-            cause=HALO,
-            collective="point_to_point",
-            n_bytes=np.array(n_bytes, dtype=float).reshape(len(degree), len(columns)),
-            n=np.array([grid[axis] for grid in grids]),
-            stride=np.array([math.prod(grid[axis + 1 :]) for grid in grids]),
+        sums = Message(
+            cause=LAYERWISE,
+            collective="all_reduce",
+            n_bytes=np.stack([cut.summed for cut in cuts]),
+            n=degree,
+            stride=stride,
             forward=2,
             backward=2,
+            of_samples=False,
         )
+        n_axes = max(len(cut.grid) for cut in cuts)
+        halos = (_halo(cuts, axis, side) for axis in range(n_axes) for side in (0, 1))
+        return (gather, sums, *halos)
 
 
-@lru_cache(maxsize=4096)
-def split_grid(p: int, n_axes: int) -> Grid:
-    """Return how many parts each axis is cut into: as equal as possible, the first axis most.
+def _halo(cuts: list[_Cut], axis: int, side: int) -> Message:
+    return Message(
+        cause=HALO,
+        collective="point_to_point",
+        n_bytes=np.stack([cut.halos[axis][side] for cut in cuts]),
+        n=np.array([cut.grid[axis] for cut in cuts]),
+        stride=np.array([math.prod(cut.grid[axis + 1 :]) for cut in cuts]),
+        forward=1 - side,
+        backward=side,
+    )
 
-    Examples
-    --------
-    >>> split_grid(8, 2), split_grid(8, 3), split_grid(7, 2)
-    ((4, 2), (2, 2, 2), (7, 1))
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cut:
+    """What a number of devices does to the distinct layers.
+
+    Where a layer occurs both on blocks and behind them, figures are means of all its places.
+
+    Parameters
+    ----------
+    grid
+        Parts along every axis.
+    share
+        Of a layer that one device has.
+    gathered
+        Bytes of a sample behind the last layer on blocks.
+    summed
+        Bytes of a mean of normalisation.
+    halos
+        By axis, bytes of a sample forward and backward.
     """
-    if n_axes <= 1:
-        return (p,) * n_axes
-    inner = next(q for q in range(round(p ** (1 / n_axes)) + 1, 0, -1) if _fits(p, q, n_axes))
-    return tuple(sorted((*split_grid(p // inner, n_axes - 1), inner), reverse=True))
+
+    grid: Grid
+    share: Array
+    gathered: Array
+    summed: Array
+    halos: tuple[tuple[Array, Array], ...]
 
 
-def _fits(p: int, inner: int, n_axes: int) -> bool:
-    return p % inner == 0 and inner**n_axes <= p
+class _Known:
+    """Columns that are the same as others when their layers are."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+
+    def __hash__(self) -> int:
+        return hash(self.columns.graph.fingerprint)
+
+    def __eq__(self, other: object) -> bool:
+        mine = self.columns.graph.fingerprint
+        return isinstance(other, _Known) and mine == other.columns.graph.fingerprint
+
+
+@lru_cache(maxsize=512)
+def _cut(known: _Known, degree: int) -> _Cut:
+    columns, all_layers = known.columns, known.columns.graph.layers
+    blocks = leading_blocks(columns.graph, degree)
+    layers, grid = all_layers[: blocks.n_layers], blocks.grid
+    first = next((i for i, x in enumerate(all_layers) if x.weight_shape), 0)
+    halos = list(zip(layers, busiest_halos(layers, grid, first), strict=True))
+    mean = partial(_mean, columns)
+    return _Cut(
+        grid=grid,
+        share=1.0 + mean([_share(x, grid) - 1.0 for x in layers]),
+        gathered=mean(_gathered(layers, len(all_layers))),
+        summed=mean([_summed(x) for x in layers]),
+        halos=tuple(
+            (
+                mean([h.forward[axis] * _bytes_per_number(x) for x, h in halos]),
+                mean([h.backward[axis] * _bytes_per_number(x) for x, h in halos]),
+            )
+            for axis in range(len(grid))
+        ),
+    )
+
+
+def _mean(columns: Columns, figures: list[float]) -> Array:
+    """Return means over all places of the distinct layers, of figures of the leading layers."""
+    found = np.zeros(len(columns))
+    np.add.at(found, columns.which[: len(figures)], figures)
+    return found / columns.counts
+
+
+def _share(layer: GraphLayer, grid: Grid) -> float:
+    parts = (math.ceil(n / k) / n for n, k in zip(_places(layer), grid, strict=True) if n)
+    return math.prod(parts)
+
+
+def _gathered(layers: tuple[GraphLayer, ...], n_layers: int) -> list[float]:
+    found = [0.0] * len(layers)
+    if 0 < len(layers) < n_layers:
+        found[-1] = float(layers[-1].output_bytes)
+    return found
+
+
+def _summed(layer: GraphLayer) -> float:
+    """Return the bytes of one number per channel, of batch normalisation."""
+    return float(_BYTES_PER_NUMBER * layer.n_filters) if layer.kind == "batch_norm" else 0.0
+
+
+def _bytes_per_number(layer: GraphLayer) -> float:
+    return layer.input_bytes / max(math.prod(layer.input_shape), 1)
 
 
 def _places(layer: GraphLayer) -> Grid:
@@ -117,35 +208,12 @@ def _places(layer: GraphLayer) -> Grid:
     return tuple(min(pair) for pair in zip(inner, outer, strict=True))
 
 
-def _takes(places: Grid, p: int) -> bool:
-    """Return whether every axis can be cut into its parts of the grid of `p` devices."""
-    return all(a <= b for a, b in zip(split_grid(p, len(places)), places, strict=True))
+def _takes(columns: Columns, degree: int) -> bool:
+    return leading_blocks(columns.graph, degree).n_units > 0
 
 
-@lru_cache(maxsize=4096)
-def _largest(places: Grid) -> int:
-    """Return the largest number of devices whose grid the places can be cut into."""
-    most = min(math.prod(places), _MOST)
-    return next(p for p in range(most, 0, -1) if _takes(places, p))
-
-
-@lru_cache(maxsize=65536)
-def _share(places: Grid, p: int) -> float:
-    grid = split_grid(p, len(places))
-    parts = (math.ceil(n / k) / n for n, k in zip(places, grid, strict=True) if n)
-    return math.prod(parts)
-
-
-@lru_cache(maxsize=65536)
-def _halo_bytes(layer: GraphLayer, grid: Grid, axis: int) -> float:
-    """C ((K - 1) / 2) times the other extents of a block, in bytes of one sample (table III)."""
-    extents, kernel = layer.input_shape[1:], layer.kernel
-    if "spatial" not in layer.splits or axis >= len(kernel) or axis >= len(extents):
-        return 0.0
-    rim = kernel[axis] // 2
-    if not rim or grid[axis] == 1:
-        return 0.0
-    others = [math.ceil(n / k) for n, k in zip(extents, grid, strict=False)]
-    del others[axis]
-    bytes_per_number = layer.input_bytes / max(math.prod(layer.input_shape), 1)
-    return layer.input_shape[0] * rim * math.prod(others) * bytes_per_number
+@lru_cache(maxsize=64)
+def _largest(known: _Known) -> int:
+    """Return the largest number of devices that the first layers can be cut for."""
+    most = min(math.prod(_places(known.columns.graph.layers[0])), _MOST)
+    return next((p for p in range(most, 0, -1) if _takes(known.columns, p)), 1)

@@ -73,7 +73,12 @@ class TensorDivision(Division):
 
 
 def _all_reduce(
-    columns: Columns, degree: NDArray[np.int64], n_bytes: NDArray[np.float64], **passes: int
+    columns: Columns,
+    degree: NDArray[np.int64],
+    n_bytes: NDArray[np.float64],
+    *,
+    forward: int = 0,
+    backward: int = 0,
 ) -> Message:
     return Message(
         cause=LAYERWISE,
@@ -81,5 +86,6 @@ def _all_reduce(
         n_bytes=np.broadcast_to(n_bytes, (len(degree), len(columns))),
         n=degree,
         stride=np.ones_like(degree),
-        **passes,
+        forward=forward,
+        backward=backward,
     )
