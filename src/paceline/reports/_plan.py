@@ -202,11 +202,12 @@ def show_gantt(run: PipelineRun, width: int = _WIDTH) -> str:
 
 def _draw(line: list[str], backward: bool, micro_batch: int, start: float, end: float) -> None:
     first, last = round(start), min(round(end), len(line))
-    if last <= first:
-        return
+    if last <= first:  # too short for a column: it gets one where nothing else is
+        first = min(first, len(line) - 1)
+        last = first + (line[first] == _IDLE)
     text = f"{'B' if backward else 'F'}{micro_batch}"
     if len(text) > last - first:
-        text = text[0]
+        text = text[: last - first][:1]
     fill = _BACKWARD if backward else _FORWARD
     line[first:last] = list(text.ljust(last - first, fill))
 
