@@ -18,7 +18,7 @@ from paceline.cli._output import progress_bar
 )
 @click.option("--reduced", is_flag=True, help="Fewer trials, to see it run.")
 def command(output: str, reduced: bool) -> None:
-    """Train LeNet-5 with random parameters on 1 and 2 workers; fit, compare, explain.
+    """Train LeNet-5 with random parameters on 1 and 2 workers; fit, compare, explain, report.
 
     Begun again, it goes on where it stopped.
     """
@@ -32,8 +32,8 @@ def command(output: str, reduced: bool) -> None:
     click.echo(f"Measuring {study.n_trials} trials of LeNet-5 on one and two workers.", err=True)
     dataset = measure_with_progress(study, str(folder / "runs.db"))
     dataset.to_csv(folder / "runs.csv")
-    _fit(dataset, folder)
-    _compare(dataset, folder)
+    result = _fit(dataset, folder)
+    comparison = _compare(dataset, folder)
     floor = noise_floor(folder / "runs.db")
     if floor is not None:
         click.echo(f"Noise floor (trials repeated later): {format_percent(floor)}.")
@@ -41,9 +41,10 @@ def command(output: str, reduced: bool) -> None:
         f"\nWritten to {folder}: runs.db, runs.csv, model.json, explanation.txt, comparison.json."
         f"\nNext: paceline predict {folder / 'model.json'} --at n_devices=2"
     )
+    click.echo(f"Report, for any browser: {_report(dataset, result, comparison, folder)}")
 
 
-def _fit(dataset: Any, folder: Path) -> None:
+def _fit(dataset: Any, folder: Path) -> Any:
     from paceline.dataset import write_text
     from paceline.estimators import fit, save_fit
     from paceline.explainers import explain
@@ -55,9 +56,10 @@ def _fit(dataset: Any, folder: Path) -> None:
     text = show_explanation(explain(result))
     write_text(folder / "explanation.txt", text + "\n")
     click.echo(text)
+    return result
 
 
-def _compare(dataset: Any, folder: Path) -> None:
+def _compare(dataset: Any, folder: Path) -> Any:
     from paceline.dataset import write_text
     from paceline.estimators import compare
     from paceline.reports import show_comparison
@@ -66,3 +68,14 @@ def _compare(dataset: Any, folder: Path) -> None:
         comparison = compare(dataset, progress=progress)
     write_text(folder / "comparison.json", json.dumps(comparison.to_dict(), indent=2) + "\n")
     click.echo(f"\n{show_comparison(comparison)}")
+    return comparison
+
+
+def _report(dataset: Any, result: Any, comparison: Any, folder: Path) -> Path:
+    from paceline.cli._report import phase_runs_of
+    from paceline.reports import report
+
+    path = folder / "report.html"
+    runs = phase_runs_of(str(folder / "runs.db"))
+    report(dataset, result, comparison=comparison, phase_runs=runs).save(path)
+    return path

@@ -18,7 +18,7 @@ EXIT_IMPOSSIBLE = 2
 
 # in the order in which a person uses them
 _VERBS = {
-    "demo": "Measure LeNet-5 on this machine; fit, compare and explain it.",
+    "demo": "Measure LeNet-5 on this machine; fit, compare, explain and report it.",
     "measure": "Run a campaign of measurements; the same command resumes it.",
     "trace": "Measure a training script from outside, unedited.",
     "executors": "Make the environments of frameworks.",

@@ -57,7 +57,7 @@ def command(
         fit,
         read_plan,
         plan_run=plan_run,
-        phase_runs=_phase_runs(data),
+        phase_runs=phase_runs_of(data),
         comparison=_comparison(data, fit, options) if compare else None,
         survey=None if cluster is None else _survey(dataset, fit, cluster, workload, read_plan),
     )
@@ -80,7 +80,8 @@ def _read(data: str, fit: Any, options: dict[str, Any]) -> Any:
     return read_data(data, options, keep_constant=True)
 
 
-def _phase_runs(data: str) -> Any:
+def phase_runs_of(data: str) -> Any:
+    """Return the runs of a campaign whose phases were timed; none for other data."""
     from paceline.measurement import load_phase_runs
 
     if not data.endswith(".db"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paceline.dataset._basis import TimeBasis
+from paceline.dataset._card import html_card
 from paceline.dataset._cells import level_name
 from paceline.dataset._csv import read_csv, read_table
 from paceline.dataset._dataset import Dataset
@@ -34,6 +35,7 @@ __all__ = [
     "counts_what",
     "create_tables",
     "global_batch_columns",
+    "html_card",
     "insert_observations",
     "level_name",
     "load_dataset",

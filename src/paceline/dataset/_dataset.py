@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from paceline.dataset._basis import Batch, TimeBasis, TimePer
+from paceline.dataset._card import html_card
 from paceline.dataset._export import write_csv, write_parquet
 from paceline.dataset._features import Derivation
 from paceline.dataset._frame import read_frame
@@ -86,6 +87,12 @@ class Dataset:
             f"{rows}; intrinsic: {', '.join(self.intrinsic) or 'none'}; "
             f"extrinsic: {', '.join(self.extrinsic) or 'none'}; {self.basis}"
         )
+
+    def _repr_html_(self) -> str:
+        facts = {"rows": str(len(self)), "time": str(self.basis)}
+        for name, role in self.roles.items():
+            facts[f"{name} ({role})"] = f"{self.X[name].nunique()} values"
+        return html_card("Dataset", facts)
 
     @property
     def n_rows(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from paceline.dataset import TimeBasis
+from paceline.dataset import TimeBasis, html_card
 from paceline.estimators._columns import Array
 from paceline.estimators._difficulty import Difficulty
 from paceline.estimators._features import Features
@@ -17,6 +17,7 @@ from paceline.estimators._intervals import half_width
 from paceline.estimators._measured import MeasuredRange
 from paceline.estimators._metrics import Scores
 from paceline.estimators._stability import Stability
+from paceline.units import format_percent
 
 SCHEMA = "paceline/model/1"
 _WIDER = 3.0  # an interval one measured span outside is four times as wide
@@ -73,6 +74,16 @@ class FitResult:
     noise_floor: float | None = None
     notes: tuple[str, ...] = field(default=())
     features: Features | None = None
+
+    def _repr_html_(self) -> str:
+        facts = {"form": self.form, "rows": str(self.n_rows), "time": str(self.basis)}
+        if self.scores is not None:
+            facts["held-out error"] = f"{format_percent(self.scores.mape)} ({self.covers})"
+        if self.noise_floor is not None:
+            facts["noise floor"] = format_percent(self.noise_floor)
+        largest = sorted(self.shares, key=lambda name: -self.shares[name])[:5]
+        facts |= {f"share of {name}": format_percent(self.shares[name]) for name in largest}
+        return html_card("Model of the time", facts, text=self.estimator.expression_.to_latex())
 
     def widen(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the parameters and what is derived from them, as the estimator takes them.

@@ -45,7 +45,8 @@ def survey_study(
     Parameters
     ----------
     dataset, fit
-        The study; the workload takes its typical values, and its batch.
+        The study; the workload takes its batch and its typical values, or its own defaults
+        where those do not make a network.
     cluster
         Name or file.
     workload
@@ -72,7 +73,9 @@ def _graph(
         return graph_of_plan(plan)
     name = workload or _workload_of(dataset, fit)
     known = load_workload(name)
-    return known.graph(_values(fit, set(known.complete({}))))
+    typical = _values(fit, set(known.complete({})))
+    # medians one by one may make a network that cannot be built; the report names what was taken
+    return known.graph({} if known.infeasible(typical) else typical)
 
 
 def _workload_of(dataset: Dataset, fit: FitResult) -> str:

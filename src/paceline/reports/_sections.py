@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-import pandas as pd
 
 from paceline.errors import InvalidInputError
-from paceline.estimators import Spread
-from paceline.explainers import PosynomialExplanation, ScalingReading, TermReading, explain
+from paceline.explainers import PosynomialExplanation, ScalingReading, TermReading
+from paceline.reports._known import Known, plain_view
 from paceline.reports._mathml import level_table, typeset
 from paceline.reports._report import Chart, Material, Section, Table
+from paceline.reports._sections_fit import front_section, path_section, stability_section
 from paceline.reports._sections_more import (
     comparison_section,
     imbalance_section,
@@ -23,29 +21,21 @@ from paceline.reports._sections_more import (
 )
 from paceline.reports.plots import (
     draw_agreement,
-    draw_front,
-    draw_path,
     draw_residuals,
     draw_scaling,
     draw_shares,
-    draw_stability,
 )
 from paceline.reports.views import (
     Agreement,
     ScalingCurve,
-    predict_rows,
     view_agreement,
-    view_front,
-    view_path,
     view_residuals,
     view_scaling,
     view_shares,
-    view_stability,
 )
 from paceline.units import format_number, format_percent
 
 LeftOut = tuple[str, str]
-_MOST_ROWS = 40
 
 
 def build_sections(material: Material) -> tuple[tuple[Section, ...], tuple[LeftOut, ...]]:
@@ -63,18 +53,6 @@ def build_sections(material: Material) -> tuple[tuple[Section, ...], tuple[LeftO
         else:
             left_out.append((title, found))
     return tuple(sections), tuple(left_out)
-
-
-class Known:
-    """The material with what several sections need, worked out once."""
-
-    def __init__(self, material: Material) -> None:
-        self.material = material
-        self.dataset, self.fit = material.dataset, material.fit
-        self.rows: pd.DataFrame = predict_rows(self.dataset, self.fit)
-        self.explanation = explain(self.fit)
-        per = self.fit.basis.time_per
-        self.time = f"time per {per}" if per else "time"
 
 
 def formula_section(known: Known) -> Section | str:
@@ -133,45 +111,9 @@ def shares_section(known: Known) -> Section | str:
         name="shares",
         caption=f"Share of every summand. Typical point: {point}.",
         spec=draw_shares(views),
-        numbers=[_as_dict(view) for view in views],
+        numbers=[plain_view(view) for view in views],
     )
     return Section(name="shares", title="Where the time goes", words=tuple(words), charts=(chart,))
-
-
-def front_section(known: Known) -> Section | str:
-    """Return the expressions that were tried."""
-    views = view_front(known.fit)
-    if not views:
-        return f"The {known.fit.form} form has one expression, not a front of them."
-    if all(view.error is None for view in views):
-        return "No rows could be held out to judge the expressions by."
-    rows = tuple(
-        (
-            "chosen" if view.is_chosen else "",
-            str(view.n_terms),
-            "per term" if view.owns_levels else "shared",
-            str(view.n_constants),
-            "unknown" if view.error is None else format_percent(view.error, 3),
-        )
-        for view in views
-    )
-    header = ("", "terms", "levels", "constants", "held-out error")
-    chart = Chart(
-        name="front",
-        caption="Error on rows not seen against the size of the expression; bars are one "
-        "standard error.",
-        spec=draw_front(views),
-        numbers=[_as_dict(view) for view in views],
-    )
-    words = ("The simplest within one standard error of the best is chosen; another is fitted "
-             "with --terms K.",)  # fmt: skip
-    return Section(
-        name="front",
-        title="Formulas that were tried",
-        words=words,
-        charts=(chart,),
-        tables=(Table(header=header, rows=rows, left=3),),
-    )
 
 
 def agreement_section(known: Known) -> Section | str:
@@ -270,68 +212,6 @@ def _knee_words(view: ScalingCurve) -> list[str]:
     ]
 
 
-def path_section(known: Known) -> Section | str:
-    """Return constants and R² against the strength of the penalty."""
-    if known.fit.form != "generic":
-        return f"A path against λ is of the generic form; this model is {known.fit.form}."
-    own = known.fit.estimator.penalty
-    penalties = [own] if own != "none" else ["l1", "l2"]
-    views = [view_path(known.dataset, known.fit, penalty=penalty) for penalty in penalties]
-    charts = tuple(
-        Chart(
-            name=f"path-{view.penalty}",
-            caption=f"{view.penalty.upper()}: shares of the summands, powers, and R² of the "
-            f"{view.n_rows} rows fitted; the JSON has every constant.",
-            spec=draw_path(view),
-            numbers=view.to_dict(),
-        )
-        for view in views
-    )
-    return Section(name="paths", title="Constants against the penalty", charts=charts)
-
-
-def stability_section(known: Known) -> Section | str:
-    """Return how far every constant can be trusted."""
-    view = view_stability(known.fit)
-    if view is None:
-        why = (
-            "fit it with --seeds 10"
-            if known.fit.form == "generic"
-            else "it is of the generic form"
-        )
-        return f"The spread of the constants was not studied: {why}."
-    rows = tuple(
-        (
-            name,
-            format_number(s.value, 4),
-            format_number(s.seed_sd, 2),
-            f"{format_number(s.low, 3)} to {format_number(s.high, 3)}",
-            _verdict(s),
-        )
-        for name, s in list(view.spreads.items())[:_MOST_ROWS]
-    )
-    header = ("constant", "value", "sd over seeds", "90 % interval of the data", "verdict")
-    chart = Chart(
-        name="stability",
-        caption="Spread of every constant relative to its value; bars that reach beyond ± 25 % "
-        "are not determined by the data.",
-        spec=draw_stability(view),
-        numbers=view.to_dict(),
-    )
-    return Section(
-        name="stability",
-        title="Stability of the constants",
-        charts=(chart,),
-        tables=(Table(header=header, rows=rows),),
-    )
-
-
-def _verdict(spread: Spread) -> str:
-    if spread.value == spread.low == spread.high == 0:
-        return "0 by definition"
-    return spread.problem or ("determined" if spread.is_identified else "not determined")
-
-
 def warnings_section(known: Known) -> Section | str:
     """Return what not to rely on."""
     notes = known.explanation.warnings
@@ -341,10 +221,6 @@ def warnings_section(known: Known) -> Section | str:
 
 def _value(value: float | str) -> str:
     return value if isinstance(value, str) else format_number(value, 6)
-
-
-def _as_dict(view: Any) -> dict[str, Any]:
-    return {name: getattr(view, name) for name in view.__slots__}
 
 
 _MAKERS: dict[str, Callable[[Known], Section | str]] = {
@@ -357,11 +233,11 @@ _MAKERS: dict[str, Callable[[Known], Section | str]] = {
     "Formulas that were tried": front_section,
     "Constants against the penalty": path_section,
     "Stability of the constants": stability_section,
-    "Phases of a step": lambda known: phases_section(known.material),
-    "Speedup": lambda known: speedup_section(known.material),
-    "Load imbalance": lambda known: imbalance_section(known.material),
-    "Comparison of models": lambda known: comparison_section(known.material),
-    "Strategies on a cluster": lambda known: survey_section(known.material),
-    "The plan": lambda known: plan_section(known.material),
-    "Provenance": lambda known: provenance_section(known.material),
+    "Phases of a step": phases_section,
+    "Speedup": speedup_section,
+    "Load imbalance": imbalance_section,
+    "Comparison of models": comparison_section,
+    "Strategies on a cluster": survey_section,
+    "The plan": plan_section,
+    "Provenance": provenance_section,
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paceline.explainers import ImbalanceReading, PhaseExplanation, explain_phases
+from paceline.explainers import ImbalanceReading, PhaseExplanation
+from paceline.reports._known import Known
 from paceline.reports._report import Chart, Material, Section, Table
 from paceline.reports.plots import (
     draw_comparison,
@@ -34,11 +35,11 @@ _MOST_BARS = 24
 _GIB = 2.0**30
 
 
-def phases_section(material: Material) -> Section | str:
+def phases_section(known: Known) -> Section | str:
     """Return where the steps of a campaign spend their time."""
-    if not material.phase_runs:
+    if known.phases is None:
         return _NO_PHASES
-    views = view_phases(explain_phases(material.phase_runs))
+    views = view_phases(known.phases)
     chart = Chart(
         name="phases",
         caption="Phases one after the other, mean over steps and workers, and the whole step as "
@@ -47,7 +48,7 @@ def phases_section(material: Material) -> Section | str:
         numbers=[view.to_dict() for view in views],
     )
     return Section(
-        name="phases", title="Phases of a step", words=_names(material), charts=(chart,)
+        name="phases", title="Phases of a step", words=_names(known.material), charts=(chart,)
     )
 
 
@@ -56,11 +57,11 @@ def _names(material: Material) -> tuple[str, ...]:
     return (f"Networks are named {'/'.join(['workload', *values])}.",) if values else ()
 
 
-def speedup_section(material: Material) -> Section | str:
+def speedup_section(known: Known) -> Section | str:
     """Return measured and predicted speedup."""
-    if not material.phase_runs:
+    if known.phases is None:
         return _NO_PHASES
-    views = view_speedup(explain_phases(material.phase_runs))
+    views = view_speedup(known.phases)
     if not views:
         return "Speedup needs runs on one and on several workers with the same device batch."
     chart = Chart(
@@ -73,12 +74,11 @@ def speedup_section(material: Material) -> Section | str:
     return Section(name="speedup", title="Speedup", charts=(chart,))
 
 
-def imbalance_section(material: Material) -> Section | str:
+def imbalance_section(known: Known) -> Section | str:
     """Return how unequal workers are, and where that arises."""
-    views = view_workers(material.phase_runs)
-    if not views:
+    views = view_workers(known.material.phase_runs)
+    if known.phases is None or not views:
         return "Imbalance needs runs on several workers with phases."
-    explanation = explain_phases(material.phase_runs)
     shown = views[:_MOST_BARS]
     more = f" The first {len(shown)} of {len(views)} workers." if len(shown) < len(views) else ""
     chart = Chart(
@@ -87,7 +87,7 @@ def imbalance_section(material: Material) -> Section | str:
         spec=draw_workers(shown),
         numbers=[view.to_dict() for view in views],
     )
-    rows = tuple(_imbalance_rows(explanation))
+    rows = tuple(_imbalance_rows(known.phases))
     header = ("network", "framework", "workers", "life", "LIF", "waiting", "where it arises")
     return Section(
         name="imbalance",
@@ -110,9 +110,9 @@ def _imbalance_rows(explanation: PhaseExplanation) -> Iterator[tuple[str, ...]]:
             yield (*head, "", "", reading)
 
 
-def comparison_section(material: Material) -> Section | str:
+def comparison_section(known: Known) -> Section | str:
     """Return every form and black box on the same folds."""
-    found = material.comparison
+    found = known.material.comparison
     if found is None:
         return "Not asked for: it takes long. Write the report with --compare."
     rows = []
@@ -148,15 +148,16 @@ def comparison_section(material: Material) -> Section | str:
     )
 
 
-def survey_section(material: Material) -> Section | str:
+def survey_section(known: Known) -> Section | str:
     """Return what the oracle says of every strategy."""
-    if material.survey is None:
+    if known.material.survey is None:
         return "No cluster was named. Write the report with --cluster, for a known workload."
-    view = view_survey(material.survey)
+    view = view_survey(known.material.survey)
     chart = Chart(
         name="strategies",
-        caption=f"{view.workload} on {view.cluster}, from first principles: the best of every "
-        f"strategy. Crosses do not fit; the dashed line is the memory of a {view.device}.",
+        caption=f"{view.workload}{_taken(view)} on {view.cluster}, from first principles: the "
+        "best of every strategy. Crosses do not fit; the dashed line is the memory of a "
+        f"{view.device}.",
         spec=draw_survey(view),
         numbers=view.to_dict(),
     )
@@ -169,6 +170,11 @@ def survey_section(material: Material) -> Section | str:
     )
 
 
+def _taken(view: SurveyView) -> str:
+    values = ", ".join(f"{name} {value}" for name, value in view.values.items())
+    return f" ({values})" if values else ""
+
+
 def _best_rows(view: SurveyView) -> Iterator[tuple[str, ...]]:
     for p in sorted(view.points, key=lambda p: p.n_devices):
         if p.is_best and p.step_s is not None:
@@ -178,11 +184,11 @@ def _best_rows(view: SurveyView) -> Iterator[tuple[str, ...]]:
             yield (str(p.n_devices), p.strategy, p.degrees, step, rate, memory, p.limit)
 
 
-def plan_section(material: Material) -> Section | str:
+def plan_section(known: Known) -> Section | str:
     """Return a plan with its parts and the passes of its pipeline."""
-    if material.plan is None:
+    if known.material.plan is None:
         return "No plan was given. Make one with `paceline plan`."
-    view = view_plan(material.plan, material.plan_run)
+    view = view_plan(known.material.plan, known.material.plan_run)
     charts = [
         Chart(
             name="plan-parts",
@@ -243,12 +249,12 @@ def _plan_tables(view: PlanView) -> Iterator[Table]:
         yield Table(header=header, rows=others, caption="Runners-up")
 
 
-def provenance_section(material: Material) -> Section | str:
+def provenance_section(known: Known) -> Section | str:
     """Return where the numbers come from."""
-    rows = tuple(view_provenance(material.dataset, material.fit).items())
+    rows = tuple(view_provenance(known.dataset, known.fit).items())
     return Section(
         name="provenance",
         title="Provenance",
         tables=(Table(header=("what", "value"), rows=rows, left=2),),
-        notes=tuple(dict.fromkeys((*material.dataset.notes, *material.fit.notes))),
+        notes=tuple(dict.fromkeys((*known.dataset.notes, *known.fit.notes))),
     )

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paceline.dataset import html_card
 from paceline.errors import InvalidInputError, SchemaError
 from paceline.scenario._strategy import Strategy
+from paceline.units import format_seconds
 
 PLAN_SCHEMA = "paceline/plan/1"
 
@@ -92,6 +94,16 @@ class Plan:
                 f"`replica_batches` must sum to the global batch of {self.global_batch}, but sum "
                 f"to {sum(self.replica_batches)}."
             )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "strategy": str(self.strategy),
+            "cluster": f"{self.strategy.n_devices} devices of {self.cluster}",
+            "global batch": str(self.global_batch),
+        }
+        if "step_s" in self.predicted:
+            facts["predicted step"] = format_seconds(self.predicted["step_s"])
+        return html_card("Plan", facts, text="\n".join(self.reasons))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data."""

@@ -31,6 +31,7 @@ class SurveyView:
     """Every strategy on every number of devices, beside the memory of a device."""
 
     workload: str
+    values: Mapping[str, Any]
     cluster: str
     device: str
     device_memory_bytes: float
@@ -117,6 +118,7 @@ def view_survey(survey: Survey) -> SurveyView:
         )
     return SurveyView(
         workload=result.graph.name,
+        values=dict(result.graph.values),
         cluster=result.cluster.name,
         device=result.cluster.device.name,
         device_memory_bytes=float(result.cluster.device.memory_bytes),
