@@ -1,0 +1,243 @@
+"""The pages in a real browser.
+
+Set ``PACELINE_SCREENSHOTS`` to a folder to keep pictures of what was seen.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.measurement.small_studies import simulated, small_study
+from tests.web.conftest import EVIL, times
+
+from paceline.measurement import measure
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="a browser is driven by Playwright. Try: pip install playwright"
+)
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium is installed. Try: apt-get install -y chromium"
+)
+PATIENCE_MS = 60_000
+PAGES = {
+    "studies": "#/studies?file=times.db",
+    "data": "#/data?file=times.csv",
+    "model": "#/model?file=times.json",
+    "whatif": "#/whatif?file=times.json",
+    "compare": "#/compare",
+    "oracle": "#/oracle",
+    "plan": "#/plan",
+}
+# texts of one chart that lie on each other by more than a few pixels, or leave the picture
+CLASHES = """() => {
+  const found = [];
+  for (const chart of document.querySelectorAll(".chart")) {
+    const own = chart.getBoundingClientRect();
+    const boxes = [...chart.querySelectorAll("text")].filter((t) => t.textContent.trim())
+      .map((t) => [t.textContent, t.getBoundingClientRect()])
+      .filter(([, b]) => b.width > 0 && b.height > 0);
+    for (const [text, b] of boxes)
+      if (b.left < own.left - 1 || b.right > own.right + 1 || b.bottom > own.bottom + 1)
+        found.push(["cut", text]);
+    for (let i = 0; i < boxes.length; i++) for (let j = i + 1; j < boxes.length; j++) {
+      const [a, p] = boxes[i], [c, q] = boxes[j];
+      const w = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+      const h = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+      if (w > 3 && h > 4) found.push([a, c]);
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def served(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(shutil.copytree(made, tmp_path_factory.mktemp("browser") / "served"))
+
+
+@pytest.fixture(scope="module")
+def address(served: Path) -> Iterator[str]:
+    """The address of ``paceline serve``, which ends with the tests."""
+    command = [sys.executable, "-m", "paceline", "serve", str(served), "--port", "0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert server.stdout is not None
+    try:
+        yield server.stdout.readline().strip()
+    finally:
+        server.send_signal(signal.SIGINT)
+        assert server.wait(30) == 0  # Ctrl-C is how it is meant to end
+        server.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Visit:
+    """A tab with everything that it said and asked for."""
+
+    def __init__(self, browser: Any, address: str, width: int = 1280) -> None:
+        self.page = browser.new_page(viewport={"width": width, "height": 900})
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.said: list[str] = []
+        self.asked: set[str] = set()
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
+        self.page.on("request", lambda request: self.asked.add(request.url.split("/")[2]))
+        self.page.goto(address)
+        self.page.wait_for_selector("main[data-ready=studies]")
+
+    def go(self, place: str) -> None:
+        """Follow a link of the application."""
+        name = place.removeprefix("#/").split("?")[0]
+        self.page.evaluate("place => { location.hash = place; }", "#/none-yet")
+        self.page.wait_for_selector("main[data-ready=studies]")
+        self.page.evaluate("place => { location.hash = place; }", place)
+        self.page.wait_for_selector(f"main[data-ready={name}]")
+
+    def keep(self, name: str) -> None:
+        """Keep a picture where the caller wants them."""
+        folder = os.environ.get("PACELINE_SCREENSHOTS")
+        if folder:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+@pytest.fixture
+def visit(browser: Any, address: str) -> Iterator[Visit]:
+    visit = Visit(browser, address)
+    yield visit
+    visit.page.close()
+
+
+def test_the_token_leaves_the_address(visit: Visit) -> None:
+    assert "token" not in visit.page.url
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_every_page_loads_without_a_message(browser: Any, address: str, width: int) -> None:
+    visit = Visit(browser, address, width)
+    for name, place in PAGES.items():
+        visit.go(place)
+        if name == "whatif":
+            visit.page.wait_for_selector("#halving table")
+        assert visit.said == [], name
+        assert visit.page.query_selector(".problem") is None, name
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, name
+        assert visit.page.evaluate(CLASHES) == [], name
+        visit.keep(f"web-{name}-{width}")
+    assert len(visit.asked) == 1  # nothing but this server was asked
+    visit.page.close()
+
+
+def test_a_slider_changes_the_prediction_by_keyboard(visit: Visit) -> None:
+    visit.go(PAGES["whatif"])
+    before = visit.page.inner_text("#prediction .big")
+    visit.page.focus("input[data-parameter=global_batch]")
+    for _ in range(3):
+        visit.page.keyboard.press("ArrowRight")
+    visit.page.wait_for_function(
+        "before => document.querySelector('#prediction .big').innerText !== before", arg=before
+    )
+    assert float(visit.page.get_attribute("#prediction", "data-milliseconds") or 0) > 0
+    assert visit.said == []
+
+
+def test_an_uploaded_table_becomes_a_model(visit: Visit, tmp_path: Path, served: Path) -> None:
+    times(60, seed=3).rename(columns={"time_s": "seconds"}).to_csv(
+        tmp_path / "mine.csv", index=False
+    )
+    visit.go("#/data")
+    visit.page.set_input_files("#upload", tmp_path / "mine.csv")
+    visit.page.wait_for_selector("select[data-column=width]")
+    assert visit.page.input_value("select[data-column=seconds]") == "time"
+    visit.page.select_option("select[data-column=optimizer]", "ignore")
+    visit.page.fill("#save-as", "uploaded")
+    visit.page.click("#fit")
+    visit.page.wait_for_selector("#outcome a")
+    visit.keep("web-uploaded-1280")
+    visit.page.click("#outcome a >> nth=1")
+    visit.page.wait_for_selector("#prediction .big")
+    assert (served / "uploaded.json").is_file()
+    assert "optimizer" not in visit.page.inner_text("main")
+    assert visit.said == []
+
+
+def test_a_running_campaign_shows_its_progress(visit: Visit, served: Path) -> None:
+    go_on = threading.Event()
+
+    def one_more() -> bool:
+        go_on.wait(0.2)  # slow enough to be seen
+        return False
+
+    campaign = threading.Thread(
+        target=measure,
+        args=(small_study(), served / "live.db"),
+        kwargs={"executors": simulated(), "should_stop": one_more},
+    )
+    campaign.start()
+    try:
+        card = "[data-study='live.db']"
+        visit.go("#/studies")
+        visit.page.wait_for_selector(f"{card} .running")
+        seen = set()
+        for _ in range(40):
+            seen.add(re.findall(r"\d+", visit.page.inner_text(f"{card} .done"))[0])
+            if len(seen) >= 3:
+                break
+            time.sleep(0.5)
+        visit.keep("web-running-1280")
+        assert len(seen) >= 3, seen
+    finally:
+        go_on.set()
+        campaign.join()
+    visit.page.wait_for_selector(f"{card} .tag:not(.running)")
+    assert visit.said == []
+
+
+def test_a_script_in_a_name_is_shown_as_text(visit: Visit) -> None:
+    for page in ("model", "whatif"):
+        visit.go(f"#/{page}?file=evil.json")
+        assert EVIL in visit.page.inner_text("main")
+    visit.page.select_option("label:has-text('Curve over') select", EVIL)
+    visit.page.wait_for_function(
+        "name => document.querySelector('#curve').textContent.includes(name)", arg=EVIL
+    )
+    assert visit.page.query_selector("main img") is None
+    assert visit.said == []
+
+
+def test_without_the_token_a_page_says_what_to_do(browser: Any, address: str) -> None:
+    visit = Visit(browser, address.split("#")[0])
+    visit.go(PAGES["whatif"])
+    assert "needs the token" in visit.page.inner_text(".problem")
+    visit.page.close()
+
+
+def test_an_empty_folder_says_what_to_do(browser: Any, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "paceline", "serve", str(tmp_path), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            visit = Visit(browser, server.stdout.readline().strip())
+            for name in ("studies", "model", "whatif", "compare", "plan"):
+                visit.go(f"#/{name}")
+                assert visit.page.query_selector(".empty") is not None, name
+            assert visit.said == []
+        finally:
+            server.terminate()
