@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from paceline.estimators import load_fit
+from paceline.estimators import FitResult, load_fit
 
 
 def wait(client: TestClient, job: dict[str, Any]) -> dict[str, Any]:
@@ -56,6 +56,17 @@ def test_what_if_answers_as_the_model_predicts(client: TestClient, folder: Path)
     for name in ("predicted_s", "lower_s", "upper_s"):
         assert found["prediction"][name] == pytest.approx(expected[name], rel=1e-9)
     assert found["outside"] == []
+
+
+def test_one_question_costs_one_prediction(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of an answer is that of `predict`, most of which does not grow with the rows."""
+    calls = []
+    predict = FitResult.predict
+    monkeypatch.setattr(FitResult, "predict", lambda *a: calls.append(1) or predict(*a))
+    client.post("/api/whatif", json={"file": "times.json", "point": {"width": 64}})
+    assert len(calls) == 1
 
 
 def test_the_curve_goes_over_devices_with_an_ideal_and_a_knee(client: TestClient) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from paceline.dataset import counts_all_devices, counts_what
-from paceline.errors import InfeasibleError, InvalidInputError
+from paceline.dataset import counts_all_devices, counts_what, level_name
+from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
 from paceline.estimators import FitResult
 from paceline.oracle import knee
 
@@ -58,7 +58,7 @@ def answer_what_if(fit: FitResult, point: Mapping[str, Any], over: str | None) -
     over
         The numeric parameter of the curve; None: the number of devices, if there is one.
     """
-    row, _ = fit.measured.complete(point)
+    here = _complete(fit, point)
     name = over if over is not None else next(iter(_axes(fit)), None)
     if name is not None and name not in fit.measured.ranges:
         raise InvalidInputError(
@@ -66,17 +66,33 @@ def answer_what_if(fit: FitResult, point: Mapping[str, Any], over: str | None) -
             f"Known: {', '.join(fit.measured.ranges)}."
         )
     values = [] if name is None else _curve_values(fit, name)
-    rows = pd.concat([row] * (1 + len(values)), ignore_index=True)
+    # all rows at once: most of the time of a prediction does not grow with them
+    rows = pd.DataFrame({n: [value] * (1 + len(values)) for n, value in here.items()})
     if name is not None:
-        rows.loc[1:, name] = values
-    here = _predict_first(fit, rows)
-    outside = {n: d for n, d in fit.measured.outside(row).items() if d[0] > 0}
+        rows[name] = [here[name], *values]
+    predicted = _predict_first(fit, rows)
     return {
-        "point": {str(n): row[n].iloc[0] for n in row},
-        "prediction": here.iloc[0].to_dict(),
-        "outside": [f"{n}: {fit.measured.describe(n)}" for n in outside],
-        "curve": None if name is None else _curve(fit, name, values, here.iloc[1:]),
+        "point": here,
+        "prediction": predicted.iloc[0].to_dict(),
+        "outside": [f"{n}: {fit.measured.describe(n)}" for n in here if _is_outside(fit, n, here)],
+        "curve": None if name is None else _curve(fit, name, values, predicted.iloc[1:]),
     }
+
+
+def _complete(fit: FitResult, point: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a value for every parameter, the typical one where none is given."""
+    for name in point:
+        if name not in fit.measured.names:
+            raise UnknownNameError("parameter", name[:60], fit.measured.names)
+    return {n: point.get(n, value) for n, value in fit.measured.typical().items()}
+
+
+def _is_outside(fit: FitResult, name: str, point: Mapping[str, Any]) -> bool:
+    """Return whether a value that could be predicted at lies outside of what was measured."""
+    if name in fit.measured.levels:
+        return level_name(point[name]) not in fit.measured.levels[name]
+    low, high = fit.measured.ranges[name]
+    return not low <= float(point[name]) <= high
 
 
 def find_halving(fit: FitResult, point: Mapping[str, Any]) -> dict[str, Any]:

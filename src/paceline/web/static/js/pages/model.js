@@ -45,7 +45,7 @@ function formula(summands, basis) {
     if (f.collective) return h("span", {}, "(1 − 1/", h("i", {}, f.collective), ")");
     return h("i", {}, f.name, f.power ? h("sup", {}, f.power.replace("-", "−")) : "");
   };
-  const parts = summands.map((s, k) => h("span", { class: "summand" }, k ? "+ " : "t = ", s.coefficient,
+  const parts = summands.map((s, k) => h("span", { class: "summand" }, k ? "+ " : "t = ", s.coefficient.replace(/ us$/, " µs"),
     s.factors.map((f, i) => [i || s.coefficient ? " · " : "", factor(f)])));
   return h("div", { class: "formula", tabindex: "0", role: "math", "aria-label": "Formula of the time" }, parts.length ? parts : "t = 0 s",
     h("div", { class: "quiet small" }, basis));

@@ -44,7 +44,7 @@ function showSurvey(target, found) {
     found.note ? warning(found.note) : null,
     h("h2", {}, `${found.workload} on ${found.cluster}`),
     h("p", { class: "quiet" }, `${found.device}, ${gib(found.device_memory_bytes)} each; ${found.n_scenarios} scenarios looked at.`),
-    knee ? h("p", {}, knee.is_reached ? `Knee of the best: ${knee.n_devices} devices; the next doubling adds ${percent(knee.gain)}.` : `No knee up to ${knee.n_devices} devices: every doubling still pays.`) : null,
+    knee ? h("p", {}, knee.is_reached ? `Knee of the best: ${knee.n_devices} devices; the next doubling ${knee.gain < 0 ? "loses" : "adds"} ${percent(Math.abs(knee.gain))}.` : `No knee up to ${knee.n_devices} devices: every doubling still pays.`) : null,
     chart, pick.element, rows,
     h("details", {}, h("summary", {}, "Largest degrees"), h("dl", {}, Object.entries(found.limits).map(([n, text]) => [h("dt", {}, n), h("dd", {}, text)]))));
   list();
@@ -83,5 +83,14 @@ function drawRates(target, found, bests) {
     traces.push({ x: bests.map((p) => p.n_devices), y: bests.map((p) => (b.samples_per_s * p.n_devices) / b.n_devices), mode: "lines", line: { dash: "dot", color: "gray" }, name: "ideal", hoverinfo: "skip" });
   }
   const x = [...new Set(found.points.map((p) => p.n_devices))].sort((a, b) => a - b);
-  draw(target, traces, { height: 440, xaxis: { type: "log", title: { text: "devices" }, tickvals: x, ticktext: x.map(String) }, yaxis: { type: "log", dtick: "D2", title: { text: "samples per second" } } });
+  draw(target, traces, { height: 440, xaxis: { type: "log", title: { text: "devices" }, tickvals: x, ticktext: x.map(String) }, yaxis: { type: "log", ...decades(found.points.map((p) => p.samples_per_s)), title: { text: "samples per second" } } });
+}
+
+// 1, 2 and 5 of every power of ten that is reached
+function decades(values) {
+  const known = values.filter((v) => v > 0);
+  const low = Math.floor(Math.log10(Math.min(...known))), high = Math.ceil(Math.log10(Math.max(...known)));
+  const steps = high - low > 3 ? [1] : [1, 2, 5];
+  const tickvals = Array.from({ length: high - low + 1 }, (_, i) => steps.map((s) => s * 10 ** (low + i))).flat();
+  return { tickvals, ticktext: tickvals.map((v) => Number(v.toPrecision(3)).toLocaleString("en-US")) };
 }

@@ -112,7 +112,7 @@ function showCurve(target, knee, curve, point, known) {
     xaxis: { title: { text: plain(curve.name) }, type: isLog ? "log" : "linear", ...ticks },
     yaxis: { title: { text: `time${known.time_per ? ` of ${known.time_per === "epoch" ? "an" : "a"} ${known.time_per}` : ""}, ${unit}` }, range: [0, most || 1] } });
   put(knee, curve.knee ? (curve.knee.is_reached
-    ? `Knee at ${curve.knee.n_devices}: doubling further would add ${percent(curve.knee.gain)} to the rate, less than 10 %.`
+    ? `Knee at ${curve.knee.n_devices}: doubling further would ${curve.knee.gain < 0 ? "take" : "add"} ${percent(Math.abs(curve.knee.gain))} ${curve.knee.gain < 0 ? "from the rate." : "to the rate, less than 10 %."}`
     : `No knee up to ${curve.knee.n_devices}: every doubling still adds 10 % or more to the rate.`)
     : curve.ideal_s === null ? h("span", { class: "quiet small" }, "Shaded: beyond what was measured. A knee needs a number of devices and a known basis of the time.") : "");
 }
