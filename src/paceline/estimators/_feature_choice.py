@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from paceline.clusters import Cluster, load_cluster
 from paceline.dataset import Dataset
 from paceline.errors import InvalidInputError, UnknownNameError
+from paceline.estimators._feature_selection import distinct_columns, select_columns
 from paceline.estimators._features import FEATURES, SOURCES, Features, features_of
-from paceline.oracle import roles_of
+from paceline.oracle import roles_of, tells_shape
 from paceline.workloads import list_workloads, load_workload
 
-_SAME = 1e-6  # of a logarithm that other columns give too
 TRAINING_NAMES = ("optimizer", "learning_rate")  # of every workload, and of no layer
+_SHAPE = ("width", "layers", "heads")  # of a Transformer, guessed where nothing tells them
 
 
 def add_features(
@@ -97,7 +97,8 @@ def _named_workload(dataset: Dataset, source: str) -> str:
     distinct = [] if names is None else sorted(set(map(str, names)))
     unknown = [name for name in distinct if name not in list_workloads()]
     if source == "oracle" and (unknown or not distinct):
-        return ""  # rows are Transformers by their shape
+        _check_shapes(dataset, unknown)
+        return ""
     if not distinct:
         raise InvalidInputError(
             "Columns of the layers need to know the workload, but no column `workload` says it. "
@@ -115,6 +116,13 @@ def _named_workload(dataset: Dataset, source: str) -> str:
             f"parameter. Add it to --intrinsic, or take --features none."
         )
     return distinct[0] if len(distinct) == 1 else ""
+
+
+def _check_shapes(dataset: Dataset, unknown: list[str]) -> None:
+    """Refuse rows of which nothing tells the network, neither a name of ours nor a shape."""
+    is_told = tells_shape([*dataset.X, *dataset.other])
+    if unknown and not is_told:
+        raise UnknownNameError("workload", unknown[0], list_workloads())
 
 
 def _derive(dataset: Dataset, source: str, workload: str, cluster: Cluster | None) -> Dataset:
@@ -135,7 +143,10 @@ def _derive(dataset: Dataset, source: str, workload: str, cluster: Cluster | Non
         replaces=replaces,
     )
     derived = features.derive_all(dataset.X)
-    columns = _useful(dataset, derived, replaces)
+    if SOURCES[source].is_many:
+        columns, replaces = select_columns(dataset, derived, replaces)
+    else:
+        columns = distinct_columns(dataset, derived, replaces)
     features = replace(
         features,
         columns={n: (float(derived[n].min()), float(derived[n].max())) for n in columns},
@@ -160,24 +171,6 @@ def _fixed(dataset: Dataset, source: str, workload: str) -> dict[str, float | st
     return fixed
 
 
-def _useful(dataset: Dataset, derived: pd.DataFrame, replaces: tuple[str, ...]) -> list[str]:
-    """Return the derived columns that no other columns of the formula give in logarithms."""
-    kept = [name for name in dataset.numeric if name not in replaces]
-    logs = [np.log(dataset.X[n].to_numpy()) for n in kept if (dataset.X[n] > 0).all()]
-    useful = []
-    for name in derived.columns:
-        values = derived[name].to_numpy(dtype=float)
-        if name in dataset.X or not (values > 0).all():
-            continue
-        log = np.log(values)
-        known = np.column_stack([np.ones(len(log)), *logs])
-        left = log - known @ np.linalg.lstsq(known, log, rcond=None)[0]
-        if np.abs(left).max() > _SAME:
-            useful.append(str(name))
-            logs.append(log)
-    return useful
-
-
 def _notes(features: Features, dataset: Dataset) -> list[str]:
     if not features.columns:
         return [f"Columns from {features} add nothing: no parameter that varies changes them."]
@@ -188,16 +181,19 @@ def _notes(features: Features, dataset: Dataset) -> list[str]:
         f"stand for {', '.join(features.replaces) or 'none'}. --features none leaves them out."
     ]
     given = dataset.X.assign(**features.fixed)
-    found = roles_of(given, features.workload).network
+    roles = roles_of(given, features.workload)
     if features.workload:
-        defaults = load_workload(features.workload).defaults
-        unseen = [n for n in defaults if n not in (*TRAINING_NAMES, *found)]
-        if unseen:
-            values = ", ".join(f"{name}={defaults[name]}" for name in unseen)
-            notes.append(f"Not in the data, so as by default: {values}.")
-    elif features.source == "oracle" and "workload" not in found.values():
-        notes += _guesses(found)
+        notes += _defaults(features.workload, roles.network)
+    elif features.source == "oracle" and not roles.by_column:
+        notes += [*_guesses(roles.network), *_defaults("gpt2", [*roles.network, *_SHAPE])]
     return notes
+
+
+def _defaults(workload: str, found: Iterable[str]) -> list[str]:
+    """Return which parameters of a workload nothing tells."""
+    defaults, known = load_workload(workload).defaults, {*found, *TRAINING_NAMES}
+    unseen = ", ".join(f"{name}={defaults[name]}" for name in defaults if name not in known)
+    return [f"Not in the data, so as by default: {unseen}."] if unseen else []
 
 
 def _guesses(found: Mapping[str, str]) -> list[str]:

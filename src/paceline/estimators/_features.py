@@ -53,6 +53,8 @@ class Source:
         Columns that are proportional to the batch of a worker.
     needs_cluster
         Whether the columns are those of a cluster.
+    is_many
+        Whether there are many columns that say nearly the same, so that the times choose.
     """
 
     words: Mapping[str, str]
@@ -62,6 +64,7 @@ class Source:
     labels: Callable[[pd.DataFrame, str], tuple[str, ...]] = lambda rows, workload: ()
     of_batch: tuple[str, ...] = ()
     needs_cluster: bool = False
+    is_many: bool = False
 
 
 def _layers(rows: pd.DataFrame, workload: str, _: Cluster | None) -> pd.DataFrame:
@@ -101,6 +104,7 @@ SOURCES: Mapping[str, Source] = {
         labels=strategy_columns,
         of_batch=("device_flop",),
         needs_cluster=True,
+        is_many=True,
     ),
 }
 FEATURES = ("auto", "none", *SOURCES)

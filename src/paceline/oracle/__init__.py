@@ -18,6 +18,7 @@ from paceline.oracle._feature_roles import (
     replaced_columns,
     roles_of,
     strategy_columns,
+    tells_shape,
 )
 from paceline.oracle._features import ORACLE_FEATURES, oracle_features
 from paceline.oracle._knee import Knee, knee, knees
@@ -94,6 +95,7 @@ __all__ = [
     "strategy_columns",
     "survey",
     "sweep",
+    "tells_shape",
     "tensor_roles",
     "torchgpipe_transfer_time",
     "unequal_pass_time",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,12 @@ def _parameters(workload: str, columns: Any) -> dict[str, str]:
         others = find_columns(columns, {n: SHAPE_NAMES[n] for n in known if n in SHAPE_NAMES})
         return others | found
     return found
+
+
+def tells_shape(columns: Iterable[Any]) -> bool:
+    """Return whether columns of these names tell the shape or the size of a Transformer."""
+    found = set(find_columns(columns, SHAPE_NAMES))
+    return {"width", "layers"} <= found or bool(found & {"size", "gflop_per_token"})
 
 
 def further_columns(

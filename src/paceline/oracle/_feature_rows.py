@@ -14,6 +14,7 @@ from paceline.clusters import Cluster
 from paceline.errors import InfeasibleError, InvalidInputError
 from paceline.oracle._feature_names import (
     BATCHES,
+    SHAPE_NAMES,
     STRATEGY_NAMES,
     names_in_words,
     read_fsdp,
@@ -24,7 +25,7 @@ from paceline.oracle._feature_names import (
     read_size,
     read_whole,
 )
-from paceline.oracle._feature_roles import Roles
+from paceline.oracle._feature_roles import Roles, tells_shape
 from paceline.oracle._feature_shapes import build_graph, transformer_of
 from paceline.scenario import DEGREES, SCHEDULES, StrategyTable
 from paceline.workloads import LayerGraph, load_workload
@@ -62,6 +63,7 @@ class Rows:
 
     def scenarios(self) -> tuple[list[LayerGraph], StrategyTable, Integers]:
         """Return networks, strategies and global batches."""
+        self._check_told()
         whole = {name: self._whole(name) for name in (*_INSIDE, "expert", "virtual_stages")}
         graphs = self._graphs(whole["tensor"], whole["pipeline"] * whole["virtual_stages"])
         mixed = np.array([any(x.n_experts > 1 for x in g.layers) for g in graphs])
@@ -145,6 +147,22 @@ class Rows:
             )
         return np.asarray(devices // inside, dtype=np.int64)
 
+    def _check_told(self) -> None:
+        """Refuse tables of which nothing tells the network or the batch."""
+        roles = self.roles
+        if not (roles.workload or roles.by_column or tells_shape(roles.network.values())):
+            names = names_in_words(SHAPE_NAMES, "width", "layers", "size", "gflop_per_token")
+            raise InvalidInputError(
+                "Columns of the oracle need to know the network: name it with --workload, or have "
+                f"columns for width and layers, or for the size, of Transformers: {names}."
+            )
+        if not any(name in roles.strategy for name in BATCHES):
+            names = names_in_words(STRATEGY_NAMES, *BATCHES)
+            raise InvalidInputError(
+                f"Columns of the oracle need the samples of a step: a column for {names}. Rename "
+                "one, or take --features none."
+            )
+
     def _check_devices(self, devices: Integers) -> None:
         most = self.cluster.n_devices
         if most and (devices > most).any():
@@ -158,11 +176,6 @@ class Rows:
         known = self.roles.strategy
         replicas = data * whole["expert"]
         pieces = self._whole("micro_batches")
-        if not any(name in known for name in BATCHES):
-            raise InvalidInputError(
-                "Columns of the oracle need the samples of a step: a column for "
-                f"{names_in_words(STRATEGY_NAMES, *BATCHES)}. Rename one, or take --features none."
-            )
         if "global_batch" in known or "device_batch" in known:
             total = self._totals(np.prod([whole[n] for n in _INSIDE], axis=0) * replicas)
             if "micro_batch" in known and "micro_batches" not in known:

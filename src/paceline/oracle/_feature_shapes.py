@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from paceline.errors import InvalidInputError
-from paceline.oracle._feature_names import SHAPE_NAMES, names_in_words
 from paceline.workloads import LayerGraph, load_workload
 
 Shape = Mapping[str, float]
@@ -35,11 +33,6 @@ def transformer_of(shape: Shape, tensor: int, n_pieces: int) -> tuple[str, tuple
         By the roles of `SHAPE_NAMES`: ``width`` and ``layers``, or a size to guess them from.
     tensor, n_pieces
         What a guess has to allow: a degree of tensor parallelism, and pieces of a pipeline.
-
-    Raises
-    ------
-    InvalidInputError
-        When nothing says how large it is.
     """
     values = dict(shape)
     if not {"width", "layers"} <= set(values):
@@ -59,12 +52,6 @@ def transformer_of(shape: Shape, tensor: int, n_pieces: int) -> tuple[str, tuple
 def _guess(values: Shape, tensor: int, n_pieces: int) -> dict[str, float]:
     """Return layers and width with as many parameters, in the usual proportion."""
     size = values.get("size", values.get("gflop_per_token", 0.0) * 1e9 / _FLOP_PER_PARAMETER)
-    if size <= 0:
-        needed = names_in_words(SHAPE_NAMES, "width", "layers", "size", "gflop_per_token")
-        raise InvalidInputError(
-            "Columns of the oracle need to know the network: name it with --workload, or have "
-            f"columns for width and layers, or for the size, of Transformers: {needed}."
-        )
     layers = values.get("layers") or max(
         float(round((size / 12 / _WIDTH_BY_LAYER**2) ** (1 / 3))), 1.0, n_pieces
     )
