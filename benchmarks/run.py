@@ -23,8 +23,9 @@ PARTS = (
     "campaign",
     "adaptive",
     "oracle",
+    "planning",
 )
-ON_REQUEST = ("extra_p", "transfer")  # need the network, or measurements of others
+ON_REQUEST = ("extra_p", "transfer", "plans")  # need the network, others' figures, or an hour
 RESULTS = Path(__file__).parent / "results"
 
 

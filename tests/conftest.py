@@ -7,6 +7,7 @@ import pytest
 SERIAL = (
     "cli/test_run.py",
     "executors/test_contract_torch.py",
+    "executors/test_digits.py",
     "executors/test_divided.py",
     "executors/test_frameworks.py",
     "executors/test_plan_faults.py",

@@ -1,6 +1,7 @@
 """A worker of a plan that dies, hangs or runs out of memory ends the run; nothing is left."""
 
 import os
+import socket
 import textwrap
 import threading
 
@@ -8,7 +9,7 @@ import pytest
 from tests.executors.plans import make_plan, module_plan
 
 from paceline.errors import DeviceMemoryError, ExecutionError, RunTimeoutError
-from paceline.executors import job_of_plan, load_executor
+from paceline.executors import FrameworkExecutor, Rendezvous, job_of_plan, load_executor
 from paceline.executors._supervisor import descendants
 from paceline.measurement import run_plan
 
@@ -113,3 +114,26 @@ def test_after_a_fault_the_next_run_has_all_it_needs(executor, net):
     plan = make_plan("lenet5", {}, {"data": 2})
     good = run_plan(plan, n_steps=2, timeout_s=60, executor=executor)
     assert good.step_s > 0
+
+
+def test_hosts_that_meet_run_one_plan():
+    """Two executors as on two hosts: each starts and hears its own workers."""
+    plan = make_plan("lenet5", {}, {"data": 2})
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    found = {}
+
+    def run(node):
+        place = Rendezvous(host="127.0.0.1", port=port, n_nodes=2, node_rank=node)
+        own = FrameworkExecutor("torch", rendezvous=place)
+        found[node] = run_plan(plan, n_steps=3, timeout_s=60, executor=own)
+
+    threads = [threading.Thread(target=run, args=(node,)) for node in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ranks = [[worker["rank"] for worker in found[node].workers] for node in (0, 1)]
+    assert ranks == [[0], [1]]
+    assert found[0].record.workers[0].losses == found[1].record.workers[0].losses

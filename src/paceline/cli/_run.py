@@ -16,7 +16,8 @@ _KINDS = ("idx", "cifar10", "nifti")
 @click.command(
     epilog="\b\nExamples:\n  paceline run plan.json\n"
     "  paceline run plan.json --steps 50 -o runs.db\n"
-    "  paceline run plan.json --module net.py:Net --data idx:mnist"
+    "  paceline run plan.json --module net.py:Net --data idx:mnist\n"
+    "  paceline run plan.json --rendezvous first:29500 --nodes 2 --node-rank 1"
 )
 @click.argument("plan", metavar="PLAN")
 @click.option("--steps", type=click.IntRange(1), default=20, show_default=True, help="To time.")
@@ -35,6 +36,11 @@ _KINDS = ("idx", "cifar10", "nifti")
     show_default=True,
     help="Seconds that the steps may take.",
 )
+@click.option("--rendezvous", metavar="HOST:PORT", help="Of the first of several hosts.")
+@click.option("--nodes", type=click.IntRange(1), default=1, show_default=True, help="Hosts.")
+@click.option(
+    "--node-rank", type=click.IntRange(0), default=0, show_default=True, help="Which this is."
+)
 @format_option
 def command(plan: str, output: str | None, output_format: str, **options: Any) -> None:
     """Run PLAN for real: predicted beside measured, labelled so."""
@@ -52,10 +58,25 @@ def command(plan: str, output: str | None, output_format: str, **options: Any) -
         timeout_s=options["timeout"],
         data=_data(options["data"]),
         module=options["module"],
+        executor=_executor(options),
     )
     if output:
         store_run(done, output)
     _show(done, output, output_format)
+
+
+def _executor(options: dict[str, Any]) -> Any:
+    """Return who starts the workers of this host; None: all are here."""
+    from paceline.executors import FrameworkExecutor, parse_rendezvous
+
+    if options["rendezvous"] is None:
+        if options["nodes"] > 1:
+            raise InvalidInputError(
+                "Several nodes need a place to meet. Try: --rendezvous first:29500"
+            )
+        return None
+    place = parse_rendezvous(options["rendezvous"], options["nodes"], options["node_rank"])
+    return FrameworkExecutor("torch", rendezvous=place)
 
 
 def _data(text: str | None) -> dict[str, str] | None:

@@ -10,6 +10,7 @@ from paceline.executors._json_steps import JsonLinesSteps
 from paceline.executors._pattern_steps import PatternSteps
 from paceline.executors._plan_job import check_runnable, graph_of_plan, job_of_plan, ranks_of_plan
 from paceline.executors._pool import WorkerPool
+from paceline.executors._rendezvous import Rendezvous, parse_rendezvous
 from paceline.executors._runnable import RUNNABLE, why_not_run
 from paceline.executors._script import ScriptExecutor
 from paceline.executors._simulated import SimulatedExecutor
@@ -31,6 +32,7 @@ __all__ = [
     "PatternSteps",
     "Pool",
     "PoolLimits",
+    "Rendezvous",
     "RunRecord",
     "ScriptExecutor",
     "SimulatedExecutor",
@@ -43,6 +45,7 @@ __all__ = [
     "job_of_plan",
     "list_executors",
     "load_executor",
+    "parse_rendezvous",
     "ranks_of_plan",
     "trace",
     "why_not_run",

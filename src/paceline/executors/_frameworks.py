@@ -17,6 +17,7 @@ from paceline.executors._environments import environment_python
 from paceline.executors._gathering import PoolLimits
 from paceline.executors._job import PHASES
 from paceline.executors._pool import WorkerPool, base_variables
+from paceline.executors._rendezvous import Rendezvous
 from paceline.executors._template import Template
 
 _WORKERS = Path(__file__).parent / "workers"
@@ -67,6 +68,8 @@ class FrameworkExecutor(BaseExecutor):
         What to put before the command of a worker to start it elsewhere, by rank, as
         ``lambda rank: ["ip", "netns", "exec", f"host{rank}"]``. It must hand on the variables
         of the environment.
+    rendezvous
+        Where workers meet that are started on several hosts, each by an executor of its own.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class FrameworkExecutor(BaseExecutor):
         python: str | Path | None = None,
         environment: Mapping[str, str] | None = None,
         launch: Callable[[int], Sequence[str]] | None = None,
+        rendezvous: Rendezvous | None = None,
     ) -> None:
         if name not in _FRAMEWORKS:
             raise UnknownNameError("executor", name, _FRAMEWORKS)
@@ -83,6 +87,7 @@ class FrameworkExecutor(BaseExecutor):
         self._framework = _FRAMEWORKS[name]
         self._python = None if python is None else str(python)
         self._environment, self._launch = dict(environment or {}), launch
+        self._rendezvous = rendezvous
         self._template: Template | None = None
 
     @property
@@ -125,7 +130,20 @@ class FrameworkExecutor(BaseExecutor):
         command = [python or sys.executable, str(_WORKERS / f"{self.name}_worker.py")]
         limits = PoolLimits(memory_bytes=memory_bytes)
         variables = self._variables(python)
-        pool = WorkerPool(self._commands(command), n_workers, variables, limits, self._template)
+        first, n_here = 0, n_workers
+        if self._rendezvous is not None:
+            first, n_here = self._rendezvous.share(n_workers)
+            variables["MASTER_ADDR"] = self._rendezvous.host
+            variables["MASTER_PORT"] = str(self._rendezvous.port)
+        pool = WorkerPool(
+            self._commands(command),
+            n_here,
+            variables,
+            limits,
+            self._template,
+            first_rank=first,
+            world_size=n_workers,
+        )
         pool.start()
         return pool
 

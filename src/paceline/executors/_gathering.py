@@ -62,10 +62,14 @@ class Gathering:
         The workers, in the order of their ranks.
     limits
         What they may use.
+    first_rank
+        Of the first of them: others may be on other hosts.
     """
 
-    def __init__(self, workers: Sequence[WorkerProcess], limits: PoolLimits) -> None:
-        self._workers, self._limits = workers, limits
+    def __init__(
+        self, workers: Sequence[WorkerProcess], limits: PoolLimits, first_rank: int = 0
+    ) -> None:
+        self._workers, self._limits, self._first = workers, limits, first_rank
         self._n_oom_kills = _n_oom_kills()
         self._selector = selectors.DefaultSelector()
         for rank, worker in enumerate(workers):
@@ -156,9 +160,10 @@ class Gathering:
     def _error(self, failures: Sequence[_Failure]) -> ExecutionError:
         worst = min(failures, key=lambda failure: _BLAME.index(failure.kind))
         tail = self._workers[worst.rank].log_tail
-        told = f"Worker {worst.rank} {worst.reason}"
+        told = f"Worker {self._first + worst.rank} {worst.reason}"
         if worst.kind in ("memory", "garbage", "died"):
-            told = f"Worker {worst.rank} must finish within its limits, but it {worst.reason}."
+            told = f"Worker {self._first + worst.rank} must finish within its limits, but it "
+            told += f"{worst.reason}."
         if worst.kind == "memory":
             return DeviceMemoryError(told, tail)
         if worst.kind == "refused" and len(failures) == len(self._workers):
@@ -168,8 +173,10 @@ class Gathering:
     def _timeout(self, answers: dict[int, dict[str, Any]], key: str) -> RunTimeoutError:
         silent = [rank for rank in range(len(self._workers)) if rank not in answers]
         doing = "start" if key == "ready" else "finish"
-        hung, where = find_hung(self._workers, silent) if doing == "finish" else (silent, "")
-        names = ", ".join(str(rank) for rank in hung)
+        hung, where = silent, ""
+        if doing == "finish":
+            hung, where = find_hung(self._workers, silent, self._first)
+        names = ", ".join(str(self._first + rank) for rank in hung)
         reason = f"Workers must {doing} within their time limit, but worker {names} did not"
         reason += f": {where}." if where else "."
         return RunTimeoutError(reason, self._workers[hung[0]].log_tail)

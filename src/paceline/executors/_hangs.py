@@ -26,18 +26,20 @@ class _Whereabouts:
     is_waiting: bool = False
 
 
-def find_hung(workers: Sequence[WorkerProcess], silent: Sequence[int]) -> tuple[list[int], str]:
+def find_hung(
+    workers: Sequence[WorkerProcess], silent: Sequence[int], first_rank: int = 0
+) -> tuple[list[int], str]:
     """Return which of the silent workers hold up the others, and where they are, in words.
 
-    Those that are stopped, give no sign of life, or are in something other than an exchange
-    with others; all when that tells nobody apart.
+    Those do that are stopped, give no sign of life, or are in something other than an exchange
+    with others; all when that tells nobody apart. `first_rank` is where counting begins in words.
     """
     for rank in silent:
         workers[rank].ask_for_stack()
     end = time.monotonic() + _ANSWER_S
     found = {rank: _look(workers[rank], end) for rank in silent}
     hung = [rank for rank in silent if not found[rank].is_waiting] or list(silent)
-    words = "; ".join(f"worker {r} {found[r].words}" for r in hung if found[r].words)
+    words = "; ".join(f"worker {first_rank + r} {found[r].words}" for r in hung if found[r].words)
     return hung, words
 
 

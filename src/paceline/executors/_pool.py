@@ -35,6 +35,8 @@ class WorkerPool:
         What each may use.
     template
         What to fork them from; None starts each anew by its command.
+    first_rank, world_size
+        Rank of the first, and how many there are with those of other hosts; None: no others.
 
     Notes
     -----
@@ -49,6 +51,9 @@ class WorkerPool:
         environment: Mapping[str, str] | None = None,
         limits: PoolLimits | None = None,
         template: Template | None = None,
+        *,
+        first_rank: int = 0,
+        world_size: int | None = None,
     ) -> None:
         if n_workers < 1:
             raise InvalidInputError(f"`n_workers` must be at least 1, but got {n_workers}.")
@@ -57,6 +62,7 @@ class WorkerPool:
         self._environment = dict(environment or {})
         self._limits = limits or PoolLimits()
         self._template = template
+        self._first_rank, self._world_size = first_rank, world_size or n_workers
         self._workers: list[WorkerProcess] = []
         self._keeper: Keeper | None = None
         self._gathering: Gathering | None = None
@@ -114,9 +120,9 @@ class WorkerPool:
         ExecutionError
             When a worker fails, dies, or answers something else; with the tail of its log.
         """
-        if job.n_workers != self.n_workers:
+        if job.n_workers != self._world_size:
             raise InvalidInputError(
-                f"`device_batches` must hold one batch for each of the pool's {self.n_workers} "
+                f"`device_batches` must hold one batch for each of the pool's {self._world_size} "
                 f"workers, but got {list(job.device_batches)}."
             )
         self.start()
@@ -167,7 +173,7 @@ class WorkerPool:
         for rank in range(self.n_workers):
             self._workers.append(self._worker(rank, port))
             self._keeper.watch(self._workers[-1].pid)
-        self._gathering = Gathering(self._workers, self._limits)
+        self._gathering = Gathering(self._workers, self._limits, self._first_rank)
         ready = self._gathering.gather("ready", True, deadline)
         for worker, message in zip(self._workers, ready, strict=True):
             worker.works_as(str(message.get("process", "")))
@@ -187,7 +193,11 @@ class WorkerPool:
 
     def _variables(self, rank: int, port: int) -> dict[str, str]:
         meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **self._environment}
-        places = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": self.n_workers}
+        places = {
+            "RANK": self._first_rank + rank,
+            "LOCAL_RANK": rank,
+            "WORLD_SIZE": self._world_size,
+        }
         own = {name: str(value) for name, value in places.items()}
         return base_variables({**meeting, **own})
 

@@ -92,7 +92,7 @@ class PlanRun:
     @property
     def workers(self) -> list[dict[str, Any]]:
         """What every worker is and measured, in order of ranks."""
-        places = _places(self.plan)
+        places = _places(self.plan)  # with several hosts, those of this one answer here
         return [_described(w, *places[w.rank]) for w in self.record.workers]
 
     def to_dict(self) -> dict[str, Any]:
