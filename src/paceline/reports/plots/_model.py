@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from paceline.estimators import Comparison, Spread, Stability
 from paceline.reports.plots._style import (
     COLOURS,
+    LEGEND,
     NEUTRAL,
     Spec,
     axis,
@@ -50,13 +51,7 @@ def draw_shares(views: Sequence[Share]) -> Spec:
         height=130 + 2 * _BAR * len(views),
         x=axis("share of the time (%)", range=[0, 100]),
         y=axis(autorange="reversed", type="category"),
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1.02,
-            "yanchor": "bottom",
-            "traceorder": "reversed",
-        },
+        legend={**LEGEND, "traceorder": "reversed"},
         barmode="group",
         bargap=0.3,
     )

@@ -44,7 +44,7 @@ def draw_survey(view: SurveyView) -> Spec:
         y=log_axis("training rate (samples/s)", rates),
         xaxis2=count_axis("number of devices", counts, domain=[0.5, 0.88], anchor="y2"),
         yaxis2=log_axis("memory of the fullest device (GiB)", [*memories, limit], anchor="x2"),
-        legend={"x": 0.9, "y": 1.0, "yanchor": "top", "orientation": "v", "font": {"size": 11}},
+        legend={"x": 0.9, "y": 1.0, "yanchor": "top", "orientation": "v", "tracegroupgap": 0},
         margin={"l": 70, "r": 90, "t": 24, "b": 60},
         shapes=[_limit(limit)],
     )

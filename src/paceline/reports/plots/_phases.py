@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from paceline.reports.plots._style import (
     COLOURS,
+    LEGEND,
     NEUTRAL,
     Spec,
     axis,
@@ -82,6 +83,7 @@ def _bars(traces: Sequence[Spec], n: int, title: str) -> Spec:
         x=axis(title, rangemode="tozero"),
         y=axis(autorange="reversed", type="category", ticklabelstandoff=6),
         barmode="stack",
+        legend={**LEGEND, "traceorder": "normal"},
         bargap=0.25,
     )
 

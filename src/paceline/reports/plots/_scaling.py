@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from paceline.dataset import counts_what
 from paceline.reports.plots._style import (
     COLOURS,
     FAINT,
@@ -62,7 +63,9 @@ def draw_scaling(view: ScalingCurve, time: str = "time") -> Spec:
 
 
 def _label(view: ScalingCurve) -> str:
-    return f"{view.name} (number of devices)" if view.is_devices else view.name
+    if view.is_devices:
+        return f"{view.name} (number of devices)"
+    return f"{view.name} (samples)" if counts_what(view.name) == "batch" else view.name
 
 
 def _interval(
@@ -217,10 +220,3 @@ def _beyond(view: ScalingCurve, has_speedup: bool) -> list[Spec]:
         {"type": "rect", **x, "xref": place, "y0": 0, "y1": 1, "yref": "paper", **look}
         for place in places
     ]
-
-
-def note_beyond(view: ScalingCurve) -> str:
-    """Return what the shade means; empty where there is none."""
-    if view.values[-1] <= view.measured_to:
-        return ""
-    return f"Shaded: beyond the largest measured value, {view.measured_to:g}."

@@ -26,6 +26,7 @@ COLOURS = (
 )
 FAINT = "rgba(59,130,196,0.18)"
 NEUTRAL = "#8c8c8c"
+LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _MOST_LETTERS = 34
 _MOST_WIDE = 48  # beside a bar there is more room than below one
@@ -60,7 +61,7 @@ def figure(
             "plot_bgcolor": "rgba(0,0,0,0)",
             "colorway": list(COLOURS),
             "hoverlabel": {"align": "left"},
-            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+            "legend": dict(LEGEND),
             "xaxis": dict(x) if x else axis(),
             "yaxis": dict(y) if y else axis(),
             **layout,
@@ -81,7 +82,8 @@ def log_axis(title: str, values: Iterable[float], **more: Any) -> dict[str, Any]
     """
     known = [v for v in values if v > 0 and math.isfinite(v)] or [1.0]
     low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
-    digits = (1, 2, 5) if high - low <= 3 else (1,)
+    few = max(known) < 8 * min(known)
+    digits = (1, 2, 3, 4, 5, 6, 8) if few else (1, 2, 5) if high - low <= 3 else (1,)
     ticks = [d * 10.0**k for k in range(low - 1, high + 2) for d in digits]
     texts = [f"{tick:g}" if 1e-3 < tick < 1e5 else _power(tick) for tick in ticks]
     return axis(title, type="log", tickvals=ticks, ticktext=texts, **more)

@@ -15,8 +15,8 @@ from paceline.errors import InvalidInputError, PacelineWarning
 from paceline.estimators import FitResult, Stability, score
 from paceline.explainers import Explanation, PosynomialExplanation
 
-STRENGTHS = tuple(float(s) for s in np.logspace(-4, 0, 9))
-_PATH_ROWS = 400  # a path over more rows looks the same
+STRENGTHS = tuple(float(s) for s in np.logspace(-3, 0, 7))
+_PATH_ROWS = 300  # a path over more rows looks the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def view_shares(explanation: Explanation | PosynomialExplanation) -> tuple[Share
 
 
 def _summand(name: str) -> str:
-    words = {"C": "C, the floor that does not scale", "base": "base, common to all levels"}
+    words = {"C": "the floor that does not scale", "base": "what all levels have in common"}
     return words.get(name, name)
 
 
