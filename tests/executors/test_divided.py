@@ -9,6 +9,9 @@ import itertools
 import numpy as np
 import pytest
 from tests.executors.divided import NETWORKS, Pools, divided_job, maps_of, tensor_roles
+from tests.executors.plans import make_plan
+
+from paceline.executors import job_of_plan
 
 DATA = {
     "equal": ({"data": 2}, {}),
@@ -213,3 +216,21 @@ def test_waiting_for_another_worker_counts_as_exchange(pools):
     slept = 8 * (0.002)  # samples of a step; nobody needs the gradient of the input
     assert np.median([p["forward"] for p in first.phases]) >= slept
     assert np.median([p["transfer"] for p in last.phases]) >= slept / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [
+        ("lenet5", {"spatial": 2}),
+        ("lenet5", {"data": 2, "channel": 2}),
+        ("lenet5", {"pipeline": 3, "micro_batches": 4}),
+        ("gpt", {"tensor": 2}),
+        ("gpt", {"data": 2, "shard": 3}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " x ".join(value),
+)
+def test_plans_become_jobs_that_train_as_serial(pools, serial, name, strategy):
+    values = {**NETWORKS[name], "learning_rate": 0.01}
+    plan = make_plan(name, values, strategy, precision="float64")
+    data = {"kind": "generated", "n_samples": 1024}
+    assert_equal(pools.run(job_of_plan(plan, n_warmup=0, n_steps=20, data=data)), serial(name))
