@@ -229,6 +229,12 @@ def test_a_model_in_the_place_of_the_oracle(run: Run, planted: Path) -> None:
     expected = min(2e-3 + 1e-4 * 64 / n + 3e-3 * (n - 1) for n in (1, 2, 4))
     assert plan["predicted"]["step_s"] == pytest.approx(expected, rel=0.05)
     assert plan["predicted"]["oracle_step_s"] > 0
+    assert not any("extrapolates" in reason for reason in plan["reasons"])
+    asked = ("--devices", "16", "--global-batch", "4096", "--strategy", "data=16")
+    wide = run("plan", *SMALL, *asked, "--predictor", planted / "model.json",
+               "--output-format", "json")  # fmt: skip
+    reasons = json.loads(wide.out)["plan"]["reasons"]
+    assert any("The model extrapolates: n_devices 16" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize(

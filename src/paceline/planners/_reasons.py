@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from paceline.oracle import SECONDS
 from paceline.planners._candidates import Candidate
+from paceline.planners._predictors import FitPredictor
 from paceline.planners._task import Task
 from paceline.units import format_number, format_percent, format_seconds
 
@@ -33,6 +34,7 @@ def explain_choice(task: Task, best: Candidate, others: Sequence[Candidate], n: 
         *_pipeline(task, best),
         _memory(best),
         *best.notes,
+        *_beyond(task, best),
     ]
 
 
@@ -94,3 +96,11 @@ def _memory(best: Candidate) -> str:
     gib = [format_number(b / 2**30) for b in (best.needed[i], best.limits[i])]
     where = f" (stage {i})" if len(shares) > 1 else ""
     return f"The fullest device{where} holds {gib[0]} of {gib[1]} GiB."
+
+
+def _beyond(task: Task, best: Candidate) -> list[str]:
+    """Say where a fitted model was asked beyond what it was fitted to."""
+    if not isinstance(task.predictor, FitPredictor):
+        return []
+    outside = task.predictor.outside(task.scenario(best.strategy))
+    return [f"The model extrapolates: {'; '.join(outside)}."] if outside else []
