@@ -36,17 +36,6 @@ def times(n: int = 80, seed: int = 0) -> pd.DataFrame:
     return frame
 
 
-def eight_terms(n: int = 200) -> Dataset:
-    """Data that a posynomial of eight terms can be fitted to."""
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame({f"x{i}": rng.choice([1, 2, 4, 8, 16], n) for i in range(7)})
-    frame["n_devices"] = rng.choice([1, 2, 4, 8], n)
-    frame["kind"] = rng.choice(["a", "b", "c"], n)
-    total = sum(frame[f"x{i}"] ** (0.5 + 0.2 * i) for i in range(7))
-    frame["time_s"] = 1e-3 * (total / frame["n_devices"] + frame["n_devices"])
-    return Dataset.from_frame(frame, time_per="step", batch="global_batch")
-
-
 def two_stage_plan() -> Plan:
     graph = load_workload("lenet5").graph({})
     n = len(graph.layers)

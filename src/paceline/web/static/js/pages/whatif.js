@@ -4,7 +4,7 @@ import { colour, draw, plain } from "../chart.js";
 import { choose, h, number, problem, put, seconds, percent, table, warning } from "../dom.js";
 import { pick } from "./model.js";
 
-const LATER_MS = 350;
+const LATER_MS = 600;
 
 export async function show(body, query, isHere) {
   const picked = await pick(body, query, isHere, "whatif");
