@@ -190,7 +190,7 @@ def _shortage(task: Task, found: Sequence[Candidate]) -> str:
     lacks = [n - limit for n, limit in zip(near.needed, near.limits, strict=True)]
     i = lacks.index(max(lacks))
     stage = stages_of(task.graph, near.ends)[i]
-    where = f"stage {i}, {stage.names[0]} to {stage.names[1]}," if len(lacks) > 1 else "a device"
+    where = f"stage {i}, {stage.names[0]} to {stage.names[1]}," if len(lacks) > 1 else "a device,"
     gib = [format_number(b / 2**30) for b in (near.needed[i], lacks[i], near.limits[i])]
     return (
         f"No plan fits in memory: the nearest, {near.strategy}, needs {gib[0]} GiB on {where} "
