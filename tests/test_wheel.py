@@ -44,3 +44,5 @@ def test_an_installed_wheel_runs_every_command(tmp_path: Path) -> None:
     call(paceline, "fit", "times.csv", "--seeds", "1", "-o", "model.json", cwd=tmp_path)
     assert "90 %" in call(paceline, "predict", "model.json", "--at", "n_devices=3", cwd=tmp_path)
     assert "How it scales" in call(paceline, "explain", "model.json", cwd=tmp_path)
+    call(paceline, "report", "times.csv", "model.json", "-o", "report.html", cwd=tmp_path)
+    assert "The formula" in (tmp_path / "report.html").read_text()

@@ -165,8 +165,16 @@ def test_demo_measures_and_leaves_its_files(run: Callable, tmp_path: Path) -> No
     outcome = run("demo", "--reduced", "-o", tmp_path / "demo")
     assert outcome.code == 0, outcome.err
     names = sorted(p.name for p in (tmp_path / "demo").iterdir() if "-" not in p.name)
-    assert names == ["comparison.json", "explanation.txt", "model.json", "runs.csv", "runs.db"]
+    assert names == [
+        "comparison.json",
+        "explanation.txt",
+        "model.json",
+        "report.html",
+        "runs.csv",
+        "runs.db",
+    ]
     assert "How it scales" in outcome.out and "forest" in outcome.out
+    assert outcome.out.splitlines()[-1].endswith(str(tmp_path / "demo" / "report.html"))
 
 
 def test_check_takes_data_in_which_a_parameter_is_constant(

@@ -162,11 +162,14 @@ def residuals_section(known: Known) -> Section | str:
     if not views:
         return "No parameter has two values in these rows."
     worst = views[0]
+    spec = draw_residuals(views)
+    most = len(spec["data"])
+    some = f" The {most} of {len(views)} that it misses most." if most < len(views) else ""
     chart = Chart(
         name="residuals",
         caption="Boxes hold half of the rows with like values, whiskers 90 %. A model that "
-        "misses nothing has all boxes around zero.",
-        spec=draw_residuals(views),
+        f"misses nothing has all boxes around zero.{some}",
+        spec=spec,
         numbers=[view.to_dict() for view in views],
     )
     words = f"The medians lie furthest apart along {worst.name}: {format_percent(worst.reach)}."

@@ -22,7 +22,8 @@ from paceline.reports.views import Agreement, Residuals
 from paceline.units import format_number, format_percent
 
 _ACROSS = 3
-_ROW_HEIGHT = 270
+_ROW_HEIGHT = 230
+_MOST = 12  # small pictures, so that they fit a printed page
 
 
 def draw_agreement(view: Agreement, time: str = "time") -> Spec:
@@ -88,7 +89,7 @@ def _band(view: Agreement, ends: list[float], unit_s: float) -> list[Spec]:
 
 def draw_residuals(views: Sequence[Residuals]) -> Spec:
     """Return one small picture per parameter: half and 90 % of the residuals of like rows."""
-    shown = [view for view in views if len(view.groups) > 1]
+    shown = [view for view in views if len(view.groups) > 1][:_MOST]
     n_down = max(1, -(-len(shown) // _ACROSS))
     height = n_down * _ROW_HEIGHT + 40
     traces: list[Spec] = []
@@ -121,7 +122,7 @@ def _cell(place: int, n_down: int, height: int) -> tuple[float, float, float, fl
     across, down = place % _ACROSS, place // _ACROSS
     width, gap = 1.0 / _ACROSS, 0.055
     inner = height - 90  # without the margins of the whole
-    share, below = 1.0 / n_down, 92 / inner  # room for labels and the next title
+    share, below = 1.0 / n_down, 84 / inner  # room for labels and the next title
     top = 1.0 - down * share
     bottom = top - share + (below if down < n_down - 1 else 0.0)
     return across * width, (across + 1) * width - gap, max(bottom, 0.0), top

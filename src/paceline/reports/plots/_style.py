@@ -85,7 +85,7 @@ def log_axis(title: str, values: Iterable[float], **more: Any) -> dict[str, Any]
     few = max(known) < 8 * min(known)
     digits = (1, 2, 3, 4, 5, 6, 8) if few else (1, 2, 5) if high - low <= 3 else (1,)
     ticks = [d * 10.0**k for k in range(low - 1, high + 2) for d in digits]
-    texts = [f"{tick:g}" if 1e-3 < tick < 1e5 else _power(tick) for tick in ticks]
+    texts = [f"{tick:g}" if 0.9e-3 < tick < 1.1e5 else _power(tick) for tick in ticks]
     return axis(title, type="log", tickvals=ticks, ticktext=texts, **more)
 
 
