@@ -7,7 +7,6 @@ from typing import Any
 
 from paceline.clusters import load_cluster
 from paceline.executors import Job
-from paceline.oracle import sweep
 from paceline.scenario import Strategy
 from paceline.workloads import load_workload
 from plans_timing import jobs_of, plan_one, quick, this_machine, time_jobs
@@ -60,8 +59,8 @@ def planted_unlocked() -> dict[str, Any]:
 
 def planted_hybrid() -> dict[str, Any]:
     """Time a small 3D-ResAttNet whose units wait as the large one's would compute."""
-    name, small = "resattnet34", {"volume": 32, "filters": 4}  # can be cut into equal halves
-    batch, total_s = (64, 0.04) if quick() else (256, 0.04)  # seconds of a sample, both passes
+    name, small = "resattnet34", {"volume": 16, "filters": 4}  # can be cut into equal halves
+    batch, total_s = (64, 0.06) if quick() else (256, 0.1)  # seconds of a sample, both passes
     units = _shares(name)
     network = load_workload(name).network(small)
     operations = []
@@ -81,17 +80,18 @@ def planted_hybrid() -> dict[str, Any]:
 
 
 def predicted_speedups() -> dict[str, Any]:
-    """Return what the oracle says of up to 64 real devices, at the same global batch."""
-    graph, cluster = load_workload("resattnet34").graph(), load_cluster("abci")
+    """Return what plans for up to 64 real devices promise, at the same global batch."""
+    cluster, batch = load_cluster("dgx-a100"), 128
     found = {}
-    print("predicted for resattnet34 on abci, 128 samples a step (speedup by devices)")
+    print(f"predicted for resattnet34 on dgx-a100, {batch} samples a step (speedup by devices)")
     for label, make in _predicted().items():
-        step_s = [
-            float(sweep(graph, cluster, [make(n)], global_batch=128).step_s[0]) for n in DEVICES
-        ]
+        step_s = []
+        for n in DEVICES:
+            plan = plan_one("resattnet34", {}, make(n), batch, cluster, runnable_only=False)
+            step_s.append(plan.predicted["step_s"])
         found[label] = {n: step_s[0] / t for n, t in zip(DEVICES, step_s, strict=True)}
         shown = "  ".join(f"{n}: {s:.1f}" for n, s in found[label].items())
-        print(f"  {label:22} {shown}")
+        print(f"  {label:22} {shown}", flush=True)
     return found
 
 
@@ -157,7 +157,7 @@ def _waiting_job(
         device_batches=[batch // full["data"]] * n,
         data={"kind": "generated", "n_samples": batch},
         n_warmup=1,
-        n_steps=2 if quick() else 3,
+        n_steps=2,
         division={
             "strategy": full,
             "placement": [list(range(q * inner, (q + 1) * inner)) for q in range(full["data"])],

@@ -71,9 +71,9 @@ def plan_one(
     strategy: Strategy,
     global_batch: int,
     cluster: Cluster,
-    optimizer: str = "sgd",
+    **options: Any,
 ) -> Plan:
-    """Return the plan of one strategy, cut and placed as `paceline plan` does."""
+    """Return the plan of one strategy, cut and placed as `paceline plan` does, by SGD."""
     return plan_training(
         load_workload(name).graph(values),
         cluster,
@@ -81,8 +81,9 @@ def plan_one(
         global_batch,
         workload={"name": name, "values": dict(values)},
         strategies=[strategy],
-        optimizer=optimizer,
+        optimizer="sgd",
         use_all=True,
+        **options,
     )
 
 
