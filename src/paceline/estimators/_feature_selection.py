@@ -11,7 +11,7 @@ from paceline.dataset import Dataset
 from paceline.estimators._columns import Array
 
 _SAME = 1e-6  # of a logarithm that other columns give too
-_MANY_ROWS = 10  # by column: enough to tell what each parameter does besides
+_MANY_ROWS = 5  # by column: enough to tell what each parameter does besides
 
 
 def distinct_columns(
@@ -41,7 +41,7 @@ def select_columns(
 
     The first derived column is always there. Others join one by one as long as a power law of
     them gains by Schwarz's criterion: columns that say nearly the same would share one power
-    among them, which no reader understands and no extrapolation survives. With ten rows for each
+    among them, which no reader understands and no extrapolation survives. With five rows for each
     column the parameters stay besides, since there is enough to tell what else they do.
     """
     if dataset.n_rows >= _MANY_ROWS * (len(dataset.X.columns) + len(derived.columns)):
@@ -65,7 +65,7 @@ def _has_log(dataset: Dataset, name: str) -> bool:
 
 def _fixed_columns(dataset: Dataset, replaces: Sequence[str]) -> Array:
     """Return what a formula has anyway: a constant, other numbers, and marks of levels."""
-    kept = [n for n in dataset.X if n not in replaces]
+    kept = [str(n) for n in dataset.X if n not in replaces]
     numbers = [_log(dataset.X[n]) for n in kept if _has_log(dataset, n)]
     marks = [
         pd.get_dummies(dataset.X[n].astype(str), drop_first=True, dtype=float).to_numpy()
