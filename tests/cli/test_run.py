@@ -130,3 +130,12 @@ def test_a_plan_edited_into_nonsense_is_refused(run: Run, plan: Path) -> None:
 def test_a_module_for_a_workloads_plan_is_refused(run: Run, plan: Path) -> None:
     done = run("run", plan, "--module", "net.py:Net")
     assert done.code == 2 and "must go with a plan for a module" in done.err
+
+
+def test_late_gradients_are_told(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    strategy = {"pipeline": 2, "micro_batches": 2, "schedule": "unlocked"}
+    save_plan(make_plan("lenet5", {}, strategy), path)
+    done = run("run", path, "--steps", "3")
+    assert done.code == 0, done.err
+    assert "Gradients come late, by stage up to 1, 0 updates." in " ".join(done.out.split())

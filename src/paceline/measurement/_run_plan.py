@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -90,6 +91,15 @@ class PlanRun:
         return max(worker.tensor_peak_bytes for worker in self.record.workers)
 
     @property
+    def staleness(self) -> list[int]:
+        """By how many updates the gradients of every stage are late, at most (unlocked)."""
+        strategy = self.plan.strategy
+        if strategy.schedule != "unlocked" or strategy.pipeline == 1:
+            return [0] * strategy.pipeline
+        behind = range(strategy.pipeline - 1, -1, -1)
+        return [math.ceil(2 * n / strategy.micro_batches) for n in behind]
+
+    @property
     def workers(self) -> list[dict[str, Any]]:
         """What every worker is and measured, in order of ranks."""
         places = _places(self.plan)  # with several hosts, those of this one answer here
@@ -114,6 +124,7 @@ class PlanRun:
                 "predicted": predicted.get("memory_bytes"),
                 "measured": self.memory_bytes,
             },
+            "staleness": self.staleness,
             "workers": self.workers,
             "losses": list(self.record.workers[0].losses),
             "times_s": list(self.times_s),

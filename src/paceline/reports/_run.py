@@ -88,4 +88,11 @@ def _notes(run: PlanRun) -> str:
         "of the calls of one step, memory the peak of tensor storage in it. "
         f"Loss: {losses[0]:.4g} in the first step, {losses[-1]:.4g} in the last."
     )
-    return textwrap.fill(text, _WIDTH)
+    return textwrap.fill(text + _late(run), _WIDTH)
+
+
+def _late(run: PlanRun) -> str:
+    if not any(run.staleness):
+        return ""
+    stages = ", ".join(map(str, run.staleness))
+    return f" Gradients come late, by stage up to {stages} updates."
