@@ -97,8 +97,8 @@ def test_the_command_line_has_the_agreed_options() -> None:
         "plan": "--cluster --devices --global-batch --predictor --objective --deadline --samples "
         "--strategy --use-all --unrunnable --optimizer --precision --at --module --input-shape "
         "--vocabulary --space --export --output --output-format",
-        "run": "--steps --warmup --output --module --data --timeout --rendezvous --nodes --node-rank "
-        "--output-format",
+        "run": "--steps --warmup --output --module --data --timeout --rendezvous --nodes "
+        "--node-rank --output-format",
         "serve": "--host --port --max-upload-mb",
         "validate": "--output-format",
         "list": "--output-format",

@@ -204,7 +204,7 @@ GOOD = {"--cluster": "abci", "--devices": "4", "--global-batch": "64", "--strate
         ("mlp", {"--device-batch": "8"}, "either --global-batch"),
         ("mlp", {"--global-batch": None}, "either --global-batch"),
         ("resnet18", {"--strategy": "tensor"}, "layer 'stem.conv' (conv)"),
-        ("lenet5", {"--strategy": "filter", "--devices": "64"}, "has 10 filters"),
+        ("lenet5", {"--strategy": "filter", "--devices": "64"}, "has 8 filters"),
         ("mlp", {"--devices": "0"}, "--devices must be positive"),
         ("mlp", {"--devices": "8..2"}, "--devices must be positive"),
         ("mlp", {"--devices": "1..x"}, "--devices must be positive"),
