@@ -11,9 +11,9 @@ from paceline.scenario import Strategy
 from paceline.workloads import load_workload
 from plans_timing import jobs_of, plan_one, quick, this_machine, time_jobs
 
-# large enough that a micro-batch takes tens of milliseconds on one thread
-NETWORK = ("resnet18", {"image_size": 64, "filters": 64, "n_classes": 100})
-BATCH = 64
+# a micro-batch of 8 samples takes some 140 ms on one thread, and has few weights to add up
+NETWORK = ("resnet18", {"image_size": 128, "filters": 32, "n_classes": 100})
+BATCH = 128
 WANTED = 1.7
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
 
@@ -60,7 +60,7 @@ def planted_unlocked() -> dict[str, Any]:
 def planted_hybrid() -> dict[str, Any]:
     """Time a small 3D-ResAttNet whose units wait as the large one's would compute."""
     name, small = "resattnet34", {"volume": 16, "filters": 4}  # can be cut into equal halves
-    batch, total_s = (64, 0.06) if quick() else (256, 0.1)  # seconds of a sample, both passes
+    batch, total_s = (256, 0.03) if quick() else (1024, 0.03)  # seconds of a sample, both passes
     units = _shares(name)
     network = load_workload(name).network(small)
     operations = []
@@ -71,7 +71,7 @@ def planted_hybrid() -> dict[str, Any]:
     stages = [[0, cut], [cut, len(operations)]]
     jobs = {}
     for k, data in ((1, 1), (2, 2), (4, 2), (8, 4)):
-        strategy = {"data": data, "pipeline": k // data, "micro_batches": batch // data // 2}
+        strategy = {"data": data, "pipeline": k // data, "micro_batches": batch // data // 8}
         chosen = stages if k > data else [[0, len(operations)]]
         if k == data:
             strategy["micro_batches"] = 8
@@ -113,7 +113,7 @@ def _predicted() -> dict[str, Any]:
 
 
 def _speedups(title: str, jobs: dict[str, Job]) -> dict[str, Any]:
-    timed = time_jobs(jobs, 1 if quick() else 3)
+    timed = time_jobs(jobs, 1 if quick() else 2)
     base = timed["1"].step_s
     print(f"{title}: runtime overhead only")
     figures = {}
