@@ -3,18 +3,22 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-plans test-executors check bench validate format clean
+.PHONY: demo test test-plans test-web test-executors check bench validate format clean
 
 demo: .venv/.torch
 	$(BIN)/paceline demo -o demo
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -n auto -m "not serial and not plans"
+	$(BIN)/python -m pytest -n auto -m "not serial and not plans and not web"
 	$(BIN)/python -m pytest -m "serial and not plans" --ignore tests/executors/test_frameworks.py
 
-# every strategy with every network, on 2 to 4 processes
+# every strategy with every network, on 2 to 4 processes; faults; late gradients on real digits
 test-plans: .venv/.dev
 	$(BIN)/python -m pytest -m plans
+
+# report and web application in a real browser (chromium), and requests of any shape
+test-web: .venv/.dev
+	$(BIN)/python -m pytest -m web
 
 # the four frameworks that live in environments of their own; installs what is missing
 test-executors: .venv/.dev

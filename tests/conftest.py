@@ -7,10 +7,7 @@ import pytest
 SERIAL = (
     "cli/test_run.py",
     "executors/test_contract_torch.py",
-    "executors/test_digits.py",
-    "executors/test_divided.py",
     "executors/test_frameworks.py",
-    "executors/test_plan_faults.py",
     "executors/test_torch.py",
     "executors/test_trace.py",
     "measurement/test_kill.py",
@@ -19,9 +16,16 @@ SERIAL = (
     "measurement/test_torch.py",
 )
 
+# every strategy on several processes: `make test-plans`
+PLANS = ("executors/test_digits.py", "executors/test_divided.py", "executors/test_plan_faults.py")
+# in a real browser, or requests of any shape: `make test-web`
+WEB = ("reports/test_browser.py", "web/test_browser.py", "web/test_requests.py")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root = Path(__file__).parent
     for item in items:
-        if item.path.relative_to(root).as_posix() in SERIAL:
-            item.add_marker(pytest.mark.serial)
+        path = item.path.relative_to(root).as_posix()
+        for name, files in (("serial", SERIAL), ("plans", PLANS), ("web", WEB)):
+            if path in files:
+                item.add_marker(name)

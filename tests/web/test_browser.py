@@ -182,7 +182,7 @@ def test_a_running_campaign_shows_its_progress(visit: Visit, served: Path) -> No
     go_on = threading.Event()
 
     def one_more() -> bool:
-        go_on.wait(0.2)  # slow enough to be seen
+        go_on.wait(0.8)  # slow enough to be seen
         return False
 
     campaign = threading.Thread(

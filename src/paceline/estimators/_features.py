@@ -88,6 +88,11 @@ def _of_layers(X: pd.DataFrame, other: pd.DataFrame, workload: str) -> tuple[str
     return tuple(str(n) for n in other if n in names and not (n == "global_batch" and has_batch))
 
 
+def _oracle_labels(rows: pd.DataFrame, workload: str) -> tuple[str, ...]:
+    """Return the columns that divide a step or shape its network."""
+    return (*strategy_columns(rows, workload), *replaced_columns(rows, workload))
+
+
 SOURCES: Mapping[str, Source] = {
     "layers": Source(
         words=LAYER_FEATURES,
@@ -101,7 +106,7 @@ SOURCES: Mapping[str, Source] = {
         derive=_oracle,
         replaces=replaced_columns,
         further=further_columns,
-        labels=strategy_columns,
+        labels=_oracle_labels,
         of_batch=("device_flop",),
         needs_cluster=True,
         is_many=True,
