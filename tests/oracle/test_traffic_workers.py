@@ -16,7 +16,7 @@ from paceline.scenario import Strategy
 from paceline.workloads import list_workloads, load_workload
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.serial
+pytestmark = pytest.mark.plans
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "lenet5": {},
