@@ -27,7 +27,8 @@ def _title(run: PlanRun) -> str:
     name = run.scenario.graph.name
     text = (
         f"{name} on {n} worker{'s' if n > 1 else ''}: {plan.strategy}; {plan.global_batch} "
-        f"samples a step, {plan.optimizer}, {plan.precision}; {len(run.record.step_s)} steps timed."
+        f"samples a step, {plan.optimizer}, {plan.precision}; {len(run.record.step_s)} steps "
+        "timed."
     )
     return textwrap.fill(text, _WIDTH)
 
