@@ -7,7 +7,8 @@ from pathlib import Path
 
 from paceline.clusters._cluster import Cluster
 from paceline.clusters._toml import format_cluster, parse_cluster
-from paceline.errors import InvalidInputError, SchemaError, UnknownNameError
+from paceline.errors import InvalidInputError, UnknownNameError
+from paceline.files import read_text
 
 
 def list_clusters() -> list[str]:
@@ -44,7 +45,7 @@ def load_cluster(name_or_path: str | Path) -> Cluster:
     path = Path(name_or_path)
     if path.suffix != ".toml" and not path.is_file():
         raise UnknownNameError("cluster", name, list_clusters())
-    return parse_cluster(_read(path), name)
+    return parse_cluster(read_text(path, "A cluster file"), name)
 
 
 def save_cluster(cluster: Cluster, path: str | Path) -> None:
@@ -55,14 +56,3 @@ def save_cluster(cluster: Cluster, path: str | Path) -> None:
         raise InvalidInputError(
             f"A cluster file must be writable, but {str(path)!r} is not: {error.strerror}."
         ) from error
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidInputError(
-            f"A cluster file must be readable, but {str(path)!r} is not: {error.strerror}."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise SchemaError(path, "must be a text file in UTF-8, but it is not.") from error

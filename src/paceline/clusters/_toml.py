@@ -20,10 +20,10 @@ from paceline.clusters._cluster import (
     Link,
 )
 from paceline.errors import SchemaError, UnknownNameError
+from paceline.files import check_schema, parse_toml
 
 SCHEMA = "paceline/cluster/1"
 
-_SCHEMA_PATTERN = re.compile(r"paceline/cluster/(\d+)")
 _TOP = ("schema", *(f.name for f in fields(Cluster)))
 # figures that may be 0
 _MAY_BE_ZERO = (
@@ -55,17 +55,12 @@ def parse_cluster(text: str, origin: str) -> Cluster:
     UnknownNameError
         When a field is not known; suggests the nearest.
     """
-    try:
-        # A file saved on Windows may begin with a byte-order mark.
-        data = tomllib.loads(text.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError as error:
-        raise SchemaError(origin, f"must be valid TOML, but got: {error}.") from error
-    return cluster_from_dict(data, origin)
+    return cluster_from_dict(parse_toml(text, origin), origin)
 
 
 def cluster_from_dict(data: Mapping[str, Any], origin: str = "cluster") -> Cluster:
     """Return the cluster that plain data describe."""
-    _check_schema(data.get("schema"), origin)
+    check_schema(data.get("schema"), SCHEMA, origin)
     reader = _Reader(origin)
     reader.check_keys(data, _TOP, "")
     found = {f.name: data[f.name] for f in fields(Cluster) if f.name in data}
@@ -253,17 +248,6 @@ class _Reader:
             self.refuse(field, "must be at least 1", value)
         if name in _SHARES and value > 1:
             self.refuse(field, "must be a share of at most 1", value)
-
-
-def _check_schema(schema: object, origin: str) -> None:
-    match = _SCHEMA_PATTERN.fullmatch(schema) if isinstance(schema, str) else None
-    if match is None:
-        raise SchemaError(origin, f'`schema` must be "{SCHEMA}", but got {schema!r}.')
-    if int(match[1]) > 1:
-        raise SchemaError(
-            origin,
-            f"made by a newer Paceline: this one reads up to {SCHEMA!r}, but got {schema!r}.",
-        )
 
 
 def format_cluster(cluster: Cluster) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paceline.errors import InvalidInputError, SchemaError
+from paceline.errors import SchemaError
+from paceline.files import read_text
 
 # Extra-P's own names for what a file leaves out.
 NO_REGION, NO_METRIC = "<root>", "<default>"
@@ -36,14 +37,7 @@ class Measurement:
 
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a file in UTF-8."""
-    try:
-        return path.read_text(encoding="utf-8-sig").split("\n")
-    except OSError as error:
-        raise InvalidInputError(
-            f"A data file must be readable, but {str(path)!r} is not: {error.strerror}."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise SchemaError(path, "must be a text file in UTF-8, but it is not.") from error
+    return read_text(path, "A data file").removeprefix("\ufeff").split("\n")
 
 
 def starts_as_text(path: Path) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
@@ -11,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InvalidInputError, SchemaError, UnknownNameError
+from paceline.files import check_schema, parse_toml, read_text
 from paceline.measurement._own_module import read_module
 from paceline.measurement._rules import Limits, Protocol
 from paceline.measurement._study import SCHEMA, Study
 from paceline.space import Parameter, Space, load_space
-
-_SCHEMA_PATTERN = re.compile(r"paceline/study/(\d+)")
 
 # what a file may hold; the singular forms are what people write
 _PLAIN = ("name", "source", "n_trials", "design", "random_state", "n_samples")
@@ -57,16 +54,16 @@ def load_study(name_or_path: str | Path) -> Study:
     name = str(name_or_path)
     if name in list_studies():
         shipped = files("paceline.measurement") / "studies" / f"{name}.toml"
-        return Study.from_dict(_parse(shipped.read_text(encoding="utf-8"), name), name)
+        return Study.from_dict(parse_toml(shipped.read_text(encoding="utf-8"), name), name)
     path = Path(name_or_path)
     if path.suffix != ".toml" and not path.exists():
         raise UnknownNameError("study", name, list_studies())
-    return Study.from_dict(_parse(_read(path), name), name)
+    return Study.from_dict(parse_toml(read_text(path, "A study file"), name), name)
 
 
 def study_fields(data: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """Return the arguments of `Study` that plain data describe."""
-    _check_schema(data.get("schema"), origin)
+    check_schema(data.get("schema"), SCHEMA, origin)
     for name in data:
         if name not in _KNOWN:
             raise UnknownNameError(f"field of the study in {origin}", str(name), _KNOWN)
@@ -139,33 +136,3 @@ def _one_of(data: Mapping[str, Any], one: str, many: str, origin: str) -> Any:
     if (one in data) == (many in data):
         raise SchemaError(origin, f"`{one}` or `{many}` must be given, and not both.")
     return data[one] if one in data else data[many]
-
-
-def _check_schema(schema: object, origin: str) -> None:
-    match = _SCHEMA_PATTERN.fullmatch(schema) if isinstance(schema, str) else None
-    if match is None:
-        raise SchemaError(origin, f'`schema` must be "{SCHEMA}", but got {schema!r}.')
-    if int(match[1]) > 1:
-        raise SchemaError(
-            origin,
-            f"made by a newer Paceline: this one reads up to {SCHEMA!r}, but got {schema!r}.",
-        )
-
-
-def _parse(text: str, origin: str) -> dict[str, Any]:
-    try:
-        # A file saved on Windows may begin with a byte-order mark.
-        return tomllib.loads(text.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError as error:
-        raise SchemaError(origin, f"must be valid TOML, but got: {error}.") from error
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidInputError(
-            f"A study file must be readable, but {str(path)!r} is not: {error.strerror}."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise SchemaError(path, "must be a text file in UTF-8, but it is not.") from error

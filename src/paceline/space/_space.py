@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InvalidInputError, SchemaError, UnknownNameError
+from paceline.files import check_schema, parse_toml, read_text
 from paceline.space._designs import Trial, count_combinations, sample
 from paceline.space._parameter import Parameter
-from paceline.space._toml import SCHEMA, check_schema, format_toml, parse_toml
+from paceline.space._toml import SCHEMA, format_toml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +150,13 @@ class Space:
         # No space fits on one line, so a line break tells a text from a path.
         if isinstance(source, str) and "\n" in source:
             return cls._from_data(parse_toml(source, "space"), "space")
-        return cls._from_data(parse_toml(_read_text(Path(source)), str(source)), str(source))
+        return cls._from_data(
+            parse_toml(read_text(Path(source), "A space file"), str(source)), str(source)
+        )
 
     @classmethod
     def _from_data(cls, data: Mapping[str, Any], origin: str) -> Space:
-        check_schema(data.get("schema"), origin)
+        check_schema(data.get("schema"), SCHEMA, origin)
         known = ("schema", "name", "source", "parameters")
         for field in data:
             if field not in known:
@@ -166,14 +169,3 @@ class Space:
             parameters=tuple(Parameter.from_dict(item) for item in parameters),
             source=data.get("source", ""),
         )
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidInputError(
-            f"A space file must be readable, but {str(path)!r} is not: {error.strerror}."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise SchemaError(path, "must be a text file in UTF-8, but it is not.") from error

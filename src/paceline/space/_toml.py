@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.errors import SchemaError
-
 SCHEMA = "paceline/space/1"
-
-_SCHEMA_PATTERN = re.compile(r"paceline/space/(\d+)")
 
 
 def format_toml(data: Mapping[str, Any]) -> str:
@@ -26,27 +20,6 @@ def format_toml(data: Mapping[str, Any]) -> str:
             if key != "unit" or value
         ]
     return "\n".join(lines) + "\n"
-
-
-def parse_toml(text: str, origin: str) -> dict[str, Any]:
-    """Return the plain data of a space; `origin` names the file in errors."""
-    try:
-        # A file saved on Windows may begin with a byte-order mark.
-        return tomllib.loads(text.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError as error:
-        raise SchemaError(origin, f"must be valid TOML, but got: {error}.") from error
-
-
-def check_schema(schema: object, origin: str) -> None:
-    """Refuse what is not a space, or a space of a newer kind than this one."""
-    match = _SCHEMA_PATTERN.fullmatch(schema) if isinstance(schema, str) else None
-    if match is None:
-        raise SchemaError(origin, f'`schema` must be "{SCHEMA}", but got {schema!r}.')
-    if int(match[1]) > 1:
-        raise SchemaError(
-            origin,
-            f"made by a newer Paceline: this one reads up to {SCHEMA!r}, but got {schema!r}.",
-        )
 
 
 def _literal(value: object) -> str:

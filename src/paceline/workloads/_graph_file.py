@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from paceline.errors import InvalidInputError, SchemaError
+from paceline.files import check_schema, parse_toml, read_text
 from paceline.workloads._graph import SPLITS, GraphLayer, LayerGraph
 from paceline.workloads._module import LOSSES
 from paceline.workloads._network import BYTES_PER_NUMBER
@@ -68,10 +68,9 @@ def load_graph(path: str | Path) -> LayerGraph:
     SchemaError
         When a field is missing, unknown or wrong; names the file, the layer and the field.
     """
-    data = _parsed(Path(path))
+    data = parse_toml(read_text(Path(path), "A graph file"), str(path))
     _check_keys(data, _TOP, str(path), "the file")
-    if data.get("schema") != SCHEMA:
-        raise SchemaError(path, f'`schema` must be "{SCHEMA}", but got {data.get("schema")!r}.')
+    check_schema(data.get("schema"), SCHEMA, path)
     if data.get("loss", LOSSES[0]) not in LOSSES:
         raise SchemaError(
             path, f"`loss` must be one of {', '.join(LOSSES)}, but got {data['loss']!r}."
@@ -89,18 +88,6 @@ def load_graph(path: str | Path) -> LayerGraph:
         raise SchemaError(path, f"`name` must be a text, but got {name!r}.")
     loss = data.get("loss", LOSSES[0])
     return LayerGraph(name=name, layers=layers, values=tuple(values.items()), loss=loss)
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        # A file saved on Windows may begin with a byte-order mark.
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InvalidInputError(
-            f"A graph must be a readable TOML file, but {str(path)!r} is not: {error.strerror}."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SchemaError(path, f"must be valid TOML, but got: {error}.") from error
 
 
 def _layer(row: Mapping[str, Any], path: str, number: int) -> GraphLayer:
