@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# warnings are errors; the variable silences an advertisement
+SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-.PHONY: demo test test-plans test-web test-executors check bench validate format clean
+.PHONY: demo test test-plans test-web test-executors check docs bench validate format clean
 
 demo: .venv/.torch
 	$(BIN)/paceline demo -o demo
@@ -31,6 +33,11 @@ check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(SITE) --site-dir build/site
+
+# the documents as a site: site/index.html
+docs: .venv/.dev
+	$(SITE)
 
 bench: .venv/.torch
 	$(BIN)/python benchmarks/run.py
@@ -43,7 +50,7 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv demo build dist
+	rm -rf .venv demo build dist site
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
