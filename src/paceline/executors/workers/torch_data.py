@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -36,20 +35,14 @@ class DataDivision(Division):
 
     def gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Let DDP take the mean of the replicas, each weighted by its samples."""
-        n_pieces = self.strategy.get("micro_batches", 1)
-        pieces = list(zip(inputs.chunk(n_pieces), targets.chunk(n_pieces), strict=True))
-        parts = []
-        for i, (piece, wanted) in enumerate(pieces, 1):
-            with self._exchange(is_last=i == len(pieces)):
-                loss = self.loss(self.replica(piece), wanted) * (len(piece) / len(inputs))
-                torch.autograd.backward(loss * (self.share * self.strategy["data"]))
-            parts.append(loss.detach())
+        scale = float(self.strategy["data"])
+        loss = self.accumulate(self.replica, inputs, targets, scale=scale, around=self._exchange)
         if self.is_apart and self.replica is not self.network:
             all_reduce_gradients(self.parameters(), self.place.group("data"))
             for parameter in self.parameters():
                 if parameter.grad is not None:
                     parameter.grad.div_(self.strategy["data"])
-        return torch.stack(parts).sum().mul(self.share)
+        return loss
 
     def _exchange(self, is_last: bool) -> Any:
         """Exchange gradients only behind the last piece."""

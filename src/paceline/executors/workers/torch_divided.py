@@ -9,10 +9,13 @@ that a degree within a stage deals out; for space ``grid``, parts along each axi
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -103,6 +106,37 @@ class Division(ABC):
         Afterwards every parameter of this worker has its gradient of the mean loss over the
         global batch. Returns what this worker adds to that loss: the sum over all workers is it.
         """
+
+    def accumulate(
+        self,
+        run: Callable[[Tensor], Tensor],
+        inputs: Tensor,
+        targets: Tensor,
+        *,
+        scale: float = 1.0,
+        around: Callable[[bool], AbstractContextManager[None]] | None = None,
+    ) -> Tensor:
+        """Run both passes over every micro-batch and return the replica's part of the loss.
+
+        Parameters
+        ----------
+        run
+            From inputs to outputs.
+        inputs, targets
+            Of the replica.
+        scale
+            Of the gradients, for exchanges that take a mean where a sum is meant.
+        around
+            Context of a micro-batch, given whether it is the last.
+        """
+        n_pieces, parts = self.strategy.get("micro_batches", 1), []
+        pieces = list(zip(inputs.chunk(n_pieces), targets.chunk(n_pieces), strict=True))
+        for i, (piece, wanted) in enumerate(pieces, 1):
+            with around(i == len(pieces)) if around else contextlib.nullcontext():
+                loss = self.loss(run(piece), wanted) * (len(piece) / len(inputs) * self.share)
+                torch.autograd.backward(loss if scale == 1.0 else loss * scale)
+            parts.append(loss.detach())
+        return torch.stack(parts).sum()
 
     def close(self) -> None:  # noqa: B027  # most have nothing under way
         """Finish what is under way between workers."""

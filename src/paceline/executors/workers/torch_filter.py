@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
         all_reduce_gradients,
         take,
     )
-    from paceline.executors.workers.torch_network import operations_of
+    from paceline.executors.workers.torch_network import operations_of, replace_part
 else:
     import protocol  # neighbours: Paceline is not installed here
     from torch_divided import Division
@@ -31,7 +30,7 @@ else:
         all_reduce_gradients,
         take,
     )
-    from torch_network import operations_of
+    from torch_network import operations_of, replace_part
 
 _MAPS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -49,21 +48,17 @@ class _SplitDivision(Division):
         for name, operation in list(operations_of(network)):
             if name in wanted:
                 wanted.remove(name)
-                _replace(network, operation, lambda layer: self.wrapper(layer, self.group))
+                layer = _map_of(operation)
+                replace_part(network, layer, self.wrapper(layer, self.group))
         if wanted:
             raise protocol.RefusedError(f"The network has no layer called {min(wanted)!r}.")
 
     def gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Train the replica; then replicas add up their gradients, each by its samples."""
-        n_pieces = self.strategy.get("micro_batches", 1)
-        parts = []
-        for piece, wanted in zip(inputs.chunk(n_pieces), targets.chunk(n_pieces), strict=True):
-            loss = self.loss(self.network(piece), wanted) * (len(piece) / len(inputs) * self.share)
-            torch.autograd.backward(loss)
-            parts.append(loss.detach())
+        loss = self.accumulate(self.network, inputs, targets)
         if self.strategy["data"] > 1:
             all_reduce_gradients(self.parameters(), self.place.group("data"))
-        return torch.stack(parts).sum().div(self.place.n_parts)
+        return loss.div(self.place.n_parts)
 
 
 class _Filters(nn.Module):
@@ -122,14 +117,9 @@ def _axis(layer: nn.Module) -> int:
     return -1 if isinstance(layer, nn.Linear) else 1
 
 
-def _replace(network: nn.Module, operation: nn.Module, wrap: Any) -> None:
-    """Put what `wrap` makes of the map inside an operation in its place."""
-    for parent in network.modules():
-        for name, child in list(parent.named_children()):
-            if child is operation:
-                if isinstance(child, _MAPS):
-                    setattr(parent, name, wrap(child))
-                else:
-                    _replace(child, next(m for m in child.modules() if isinstance(m, _MAPS)), wrap)
-                return
+def _map_of(operation: nn.Module) -> nn.Module:
+    """Return the convolution or linear map of an operation, which may pad before it."""
+    for module in operation.modules():
+        if isinstance(module, _MAPS):
+            return module
     raise protocol.RefusedError("A layer to be dealt out must be a convolution or a linear map.")

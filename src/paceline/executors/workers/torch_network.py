@@ -88,6 +88,15 @@ def timed_parts(network: nn.Module, job: Mapping[str, Any]) -> Iterator[tuple[st
     return operations_of(network)
 
 
+def replace_part(network: nn.Module, part: nn.Module, new: nn.Module) -> None:
+    """Put a module in the place of another one within a network."""
+    for parent in network.modules():
+        for name, child in list(parent.named_children()):
+            if child is part:
+                setattr(parent, name, new)
+                return
+
+
 def operations_of(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Return every operation with its name, in the order of the network."""
     for module in network.modules():

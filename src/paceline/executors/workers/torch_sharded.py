@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
@@ -41,20 +42,17 @@ class ShardedDivision(Division):
 
     def gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Let FSDP take the mean of the replicas, each weighted by its samples."""
-        n_pieces = self.strategy.get("micro_batches", 1)
-        parts = []
-        pieces = list(zip(inputs.chunk(n_pieces), targets.chunk(n_pieces), strict=True))
-        for i, (piece, wanted) in enumerate(pieces, 1):
-            self._keep_weights(is_last=i == len(pieces))
-            loss = self.loss(self.network(piece), wanted) * (len(piece) / len(inputs))
-            torch.autograd.backward(loss * (self.share * self.strategy["data"]))
-            parts.append(loss.detach())
-        return torch.stack(parts).sum().mul(self.share)
+        scale = float(self.strategy["data"])
+        return self.accumulate(
+            self.network, inputs, targets, scale=scale, around=self._keep_weights
+        )
 
-    def _keep_weights(self, is_last: bool) -> None:
+    @contextlib.contextmanager
+    def _keep_weights(self, is_last: bool) -> Iterator[None]:
         """Let stage 2 gather weights once a step, not once a micro-batch."""
         if self.strategy["shard"] == 2 and isinstance(self.network, FSDPModule):
             self.network.set_reshard_after_backward(is_last)
+        yield
 
 
 def _sharing(network: nn.Module) -> list[list[nn.Module]]:

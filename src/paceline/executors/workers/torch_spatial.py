@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from paceline.executors.workers.torch_divided import Division
     from paceline.executors.workers.torch_exchange import all_reduce_gradients
     from paceline.executors.workers.torch_halo import Halo, SumOverParts, Window, bounds
-    from paceline.executors.workers.torch_network import operations_of
+    from paceline.executors.workers.torch_network import operations_of, replace_part
 else:
     import protocol  # neighbours: Paceline is not installed here
     from torch_divided import Division
     from torch_exchange import all_reduce_gradients
     from torch_halo import Halo, SumOverParts, Window, bounds
-    from torch_network import operations_of
+    from torch_network import operations_of, replace_part
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
@@ -100,26 +100,23 @@ class SpatialDivision(Division):
         shapes = _shapes(network, self.job["sample"]["shape"])
         self._check(shapes[str(network[self.n_leading - 1].operation_name)][1])
         for name, operation in list(operations_of(network[: self.n_leading])):
-            _replace(network, operation, _on_blocks(operation, shapes[name], self.grid))
+            replace_part(network, operation, _on_blocks(operation, shapes[name], self.grid))
         self.network = network
         self.shared = {id(p) for p in network[self.n_leading :].parameters()}
 
     def gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Train on this worker's blocks, then add up gradients over all workers of the layers."""
-        n_pieces = self.strategy.get("micro_batches", 1)
-        parts = []
-        for piece, wanted in zip(inputs.chunk(n_pieces), targets.chunk(n_pieces), strict=True):
-            blocks = self.network[: self.n_leading](self.grid.block(piece))  # type: ignore[index]
-            rest = self.network[self.n_leading :]  # type: ignore[index]
-            outputs = rest(self.grid.gather(blocks))
-            loss = self.loss(outputs, wanted) * (len(piece) / len(inputs) * self.share)
-            torch.autograd.backward(loss)
-            parts.append(loss.detach())
+        loss = self.accumulate(self._outputs, inputs, targets)
         for parameter in self.parameters():
             if id(parameter) in self.shared and parameter.grad is not None:
                 parameter.grad.div_(self.place.n_parts)  # the same on all parts
         all_reduce_gradients(self.parameters(), None)
-        return torch.stack(parts).sum().div(self.place.n_parts)
+        return loss.div(self.place.n_parts)
+
+    def _outputs(self, piece: Tensor) -> Tensor:
+        blocks = self.network[: self.n_leading](self.grid.block(piece))  # type: ignore[index]
+        rest = self.network[self.n_leading :]  # type: ignore[index]
+        return rest(self.grid.gather(blocks))  # type: ignore[no-any-return]
 
     def _check(self, extents: Sequence[int]) -> None:
         for n, n_parts in zip(extents, self.grid.parts, strict=True):
@@ -235,13 +232,3 @@ def _shapes(network: nn.Module, shape: Sequence[int]) -> dict[str, tuple[Any, An
     dtype = next(ghost.parameters()).dtype
     ghost(torch.empty(2, *shape, device="meta", dtype=dtype))
     return found
-
-
-def _replace(network: nn.Module, operation: nn.Module, new: nn.Module) -> None:
-    if new is operation:
-        return
-    for parent in network.modules():
-        for name, child in list(parent.named_children()):
-            if child is operation:
-                setattr(parent, name, new)
-                return

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
         SumOfParts,
         all_reduce_gradients,
     )
-    from paceline.executors.workers.torch_network import operations_of
+    from paceline.executors.workers.torch_network import operations_of, replace_part
 else:
     import protocol  # neighbours: Paceline is not installed here
     from torch_attention import CausalAttention
     from torch_divided import Division
     from torch_exchange import CopyToParts, SumOfParts, all_reduce_gradients
-    from torch_network import operations_of
+    from torch_network import operations_of, replace_part
 
 
 class TensorDivision(Division):
@@ -44,7 +44,7 @@ class TensorDivision(Division):
             role = roles.pop(name, "")
             if role:
                 part = _PARTS[role](operation, self.group, tables)
-                _replace(network, operation, part)
+                replace_part(network, operation, part)
                 self.deals_words |= role == "vocabulary_out"
         if roles:
             raise protocol.RefusedError(f"The network has no layer called {min(roles)!r}.")
@@ -52,15 +52,10 @@ class TensorDivision(Division):
 
     def gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Train the replica; then replicas add up their gradients, each by its samples."""
-        n_pieces = self.strategy.get("micro_batches", 1)
-        parts = []
-        for piece, wanted in zip(inputs.chunk(n_pieces), targets.chunk(n_pieces), strict=True):
-            loss = self.loss(self.network(piece), wanted) * (len(piece) / len(inputs) * self.share)
-            torch.autograd.backward(loss)
-            parts.append(loss.detach())
+        loss = self.accumulate(self.network, inputs, targets)
         if self.strategy["data"] > 1:
             all_reduce_gradients(self.parameters(), self.place.group("data"))
-        return torch.stack(parts).sum().div(self.place.n_parts)
+        return loss.div(self.place.n_parts)
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the cross entropy of words that are dealt out."""
@@ -193,11 +188,3 @@ def _take_inputs(layer: Any, group: Any) -> nn.Parameter | None:
     bias: nn.Parameter | None = layer.bias
     layer.bias = None
     return bias
-
-
-def _replace(network: nn.Module, operation: nn.Module, new: nn.Module) -> None:
-    for parent in network.modules():
-        for name, child in list(parent.named_children()):
-            if child is operation and parent is not new:
-                setattr(parent, name, new)
-                return
