@@ -10,7 +10,7 @@ from typing import Any
 
 from paceline.clusters import Cluster, load_cluster, save_cluster
 from paceline.errors import PacelineError
-from paceline.executors import Job, RunRecord, job_of_plan, load_executor
+from paceline.executors import BaseExecutor, Job, RunRecord, job_of_plan, load_executor
 from paceline.measurement import calibrate, steady_steps
 from paceline.planners import plan_training
 from paceline.scenario import Plan, Strategy
@@ -42,17 +42,19 @@ def quick() -> bool:
     return bool(os.environ.get("PACELINE_QUICK"))
 
 
-def time_jobs(jobs: Mapping[str, Job], n_lives: int) -> dict[str, Timed]:
+def time_jobs(
+    jobs: Mapping[str, Job], n_lives: int, executor: BaseExecutor | None = None
+) -> dict[str, Timed]:
     """Return what every job took in `n_lives` sets of fresh processes, jobs in turn."""
     found = {name: Timed() for name in jobs}
     for _ in range(n_lives):
-        executor = load_executor("torch").warm()
+        warm = (executor or load_executor("torch")).warm()
         try:
             for name, job in jobs.items():
-                with executor.open(job.n_workers) as pool:
+                with warm.open(job.n_workers) as pool:
                     found[name].records.append(pool.run(job, TIMEOUT_S))
         finally:
-            executor.close()
+            warm.close()
     return found
 
 

@@ -25,7 +25,8 @@ PARTS = (
     "oracle",
     "planning",
 )
-ON_REQUEST = ("extra_p", "transfer", "plans")  # need the network, others' figures, or an hour
+# need the network, others' figures, or a quiet machine for long
+ON_REQUEST = ("extra_p", "transfer", "calibration", "plans")
 RESULTS = Path(__file__).parent / "results"
 
 

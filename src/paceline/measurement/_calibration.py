@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from paceline.errors import InvalidInputError
@@ -19,6 +19,8 @@ def calibrate(
     backend: str = "gloo",
     name: str = "here",
     probes: Sequence[NetworkProbe] | None = None,
+    environment: Mapping[str, str] | None = None,
+    launch: Callable[[int], Sequence[str]] | None = None,
     progress: ProgressCallback | None = None,
 ) -> Calibration:
     """Measure this machine: rates, memory, layers of small networks, exchanges.
@@ -36,6 +38,11 @@ def calibrate(
         Of the cluster.
     probes
         Networks to run instead of those that are shipped.
+    environment
+        Variables to add to those of the workers, as ``MASTER_ADDR`` and ``GLOO_SOCKET_IFNAME``.
+    launch
+        What to put before the command of a worker to start it elsewhere, by rank, so that the
+        links between hosts are measured; as the executors take it.
     progress
         Called with what is done, the total, and what comes next.
 
@@ -50,7 +57,14 @@ def calibrate(
     if n_lives < 1:
         raise InvalidInputError(f"`n_lives` must be at least 1, but got {n_lives}.")
     shown = network_probes() if probes is None else tuple(probes)
-    plan = Plan(counts=counts, probes=shown, n_lives=n_lives, backend=backend)
+    plan = Plan(
+        counts=counts,
+        probes=shown,
+        n_lives=n_lives,
+        backend=backend,
+        environment=environment or {},
+        launch=launch or (lambda rank: ()),
+    )
     load = load_average()
     found = plan.measure(progress or (lambda done, total, label: None))
     return replace(describe(plan, found, name), load=load[0] if load else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
@@ -31,6 +31,8 @@ class Plan:
     probes: tuple[NetworkProbe, ...]
     n_lives: int
     backend: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    launch: Callable[[int], Sequence[str]] = lambda rank: ()
 
     def measure(self, progress: ProgressCallback) -> Found:
         """Return the rows of every worker by what was run, number of workers, and life."""
@@ -52,7 +54,8 @@ class Plan:
 
     def _pool(self, python: str, n_workers: int) -> WorkerPool:
         script = str(files("paceline.executors") / "workers" / "torch_calibrate.py")
-        return WorkerPool(lambda rank: [python, script, self.backend], n_workers)
+        command = [python, script, self.backend]
+        return WorkerPool(lambda rank: [*self.launch(rank), *command], n_workers, self.environment)
 
     def _jobs(self, n: int) -> dict[str, Job]:
         if n == 1:
