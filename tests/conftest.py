@@ -14,6 +14,7 @@ SERIAL = (
     "measurement/test_measured_truth.py",
     "measurement/test_own_module.py",
     "measurement/test_torch.py",
+    "test_tutorials_torch.py",
 )
 
 # every strategy on several processes: `make test-plans`
