@@ -5,13 +5,13 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 # warnings are errors; the variable silences an advertisement
 SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-.PHONY: demo test test-plans test-web test-executors check docs bench validate format clean
+.PHONY: demo test test-plans test-web test-new-user test-executors check docs bench validate format clean
 
 demo: .venv/.torch
 	$(BIN)/paceline demo -o demo
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -n auto -m "not serial and not plans and not web"
+	$(BIN)/python -m pytest -n auto -m "not serial and not plans and not web and not new_user"
 	$(BIN)/python -m pytest -m "serial and not plans" --ignore tests/executors/test_frameworks.py
 
 # every strategy with every network, on 2 to 4 processes; faults; late gradients on real digits
@@ -21,6 +21,10 @@ test-plans: .venv/.dev
 # report and web application in a real browser (chromium), and requests of any shape
 test-web: .venv/.dev
 	$(BIN)/python -m pytest -m web
+
+# README and first tutorial word by word, in a fresh copy and a fresh environment: minutes
+test-new-user: .venv/.dev
+	$(BIN)/python -m pytest -m new_user
 
 # the four frameworks that live in environments of their own; installs what is missing
 test-executors: .venv/.dev

@@ -1,8 +1,9 @@
-"""The whole idea of Paceline, in NumPy and SciPy alone: python docs/mini.py.
+"""The whole idea of Paceline, in NumPy and SciPy alone.
 
-Short runs on few devices are fitted by a formula that a person can read. It predicts many
-devices, with an interval that was earned on runs it had not seen. A second model, of data sheets
-alone, says which strategy fits and is fastest before anything has run.
+`python docs/mini.py` runs it. Short runs on few devices are fitted by a formula that a person
+can read. It predicts many devices, with an interval that was earned on runs it had not seen. A
+second model, of data sheets alone, says which strategy fits and is fastest before anything has
+run.
 
 Paceline itself measures real machines, knows labels (optimizer, padding, ...), more strategies,
 overlap and pipelines pass by pass, and runs what it plans.

@@ -21,12 +21,19 @@ SERIAL = (
 PLANS = ("executors/test_digits.py", "executors/test_divided.py", "executors/test_plan_faults.py")
 # in a real browser, or requests of any shape: `make test-web`
 WEB = ("reports/test_browser.py", "web/test_browser.py", "web/test_requests.py")
+# everything is installed anew: `make test-new-user`
+NEW_USER = ("test_new_user_afresh.py",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root = Path(__file__).parent
     for item in items:
         path = item.path.relative_to(root).as_posix()
-        for name, files in (("serial", SERIAL), ("plans", PLANS), ("web", WEB)):
+        for name, files in (
+            ("serial", SERIAL),
+            ("plans", PLANS),
+            ("web", WEB),
+            ("new_user", NEW_USER),
+        ):
             if path in files:
                 item.add_marker(name)
