@@ -24,6 +24,10 @@ _ORDER = (
 )
 
 
+# pages whose file may not be there; any other that is missing is an error
+_OPTIONAL = {"mini.md", "changelog.md", "contributing.md"}
+
+
 def _tutorials() -> list[Path]:
     order = {name: place for place, name in enumerate(_ORDER)}
     scripts = (DOCS / "tutorials").glob("[!_]*.py")
@@ -70,7 +74,7 @@ def _placed(nav: Any, pages: set[str]) -> Any:
         inside = _tutorial_titles()
     elif isinstance(inside, list):
         inside = _placed(inside, pages)
-    elif inside not in pages and not (DOCS / inside).exists():
+    elif inside in _OPTIONAL - pages:
         inside = None
     return {title: inside} if inside else None
 
