@@ -178,6 +178,43 @@ def test_an_uploaded_table_becomes_a_model(visit: Visit, tmp_path: Path, served:
     assert visit.said == []
 
 
+def test_a_comparison_comes_to_an_end_with_a_table_and_a_picture(
+    browser: Any, address: str
+) -> None:
+    visit = Visit(browser, address)
+    visit.page.set_default_timeout(4 * PATIENCE_MS)  # every form and every black box
+    visit.go("#/compare?file=times.csv")
+    visit.page.select_option("label:has-text('Folds') select", "3")
+    visit.page.click("#compare")
+    visit.page.wait_for_selector("main progress")
+    visit.page.wait_for_selector("#comparison table")
+    shown = compared(visit)
+    assert {"auto", "generic", "posynomial", "power-law", "forest"} <= set(shown)
+    errors = list(shown.values())
+    assert errors == sorted(errors) and shown["posynomial"] < shown["power-law"]
+    assert "times.csv, 3 folds" in visit.page.inner_text("#comparison h2")
+    assert visit.page.locator("#comparison .chart .barlayer .point").count() == len(shown)
+    assert visit.page.evaluate(CLASHES) == [] and visit.said == []
+    visit.keep("web-compared-1280")
+    visit.page.close()
+
+    phone = Visit(browser, address, 400)  # what was compared is still there
+    phone.go("#/compare")
+    phone.page.wait_for_selector("#comparison .barlayer .point")
+    assert compared(phone) == shown
+    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert phone.page.evaluate(CLASHES) == [] and phone.said == []
+    phone.keep("web-compared-400")
+    phone.page.close()
+
+
+def compared(visit: Visit) -> dict[str, float]:
+    """Return the mean error of every model in the table, in percent."""
+    rows = visit.page.locator("#comparison tbody tr").all()
+    cells = [row.locator("th, td").all_inner_texts() for row in rows]
+    return {name: float(error.split()[0]) for name, error, *_ in cells}
+
+
 def test_a_running_campaign_shows_its_progress(visit: Visit, served: Path) -> None:
     go_on = threading.Event()
 

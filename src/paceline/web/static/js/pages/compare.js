@@ -16,7 +16,7 @@ export async function show(body, query, isHere) {
     start.disabled = true;
     try {
       const result = await follow(job, under, isHere);
-      if (result) showResult(end, result);
+      if (result) showResult(end, job.title, result);
     } catch (error) { put(under, problem(error)); }
     start.disabled = false;
   };
@@ -32,20 +32,21 @@ export async function show(body, query, isHere) {
   if (last && isHere()) run(await get(`/api/jobs/${last.id}`));
 }
 
-function showResult(target, found) {
+function showResult(target, title, found) {
   const good = found.rows.filter((r) => r.mape !== null);
   const chart = h("div", { class: "chart" });
   put(target,
+    h("h2", {}, title),
     h("p", {}, `${found.n_held_out} of ${found.n_rows} rows held out: ${found.split}.`,
       found.floor === null ? "" : ` Repeats of one configuration differ by ${percent(found.floor)}, which no model can foresee.`),
     chart,
     table([
       { title: "model", cell: (r) => r.name },
       { title: "mean error", number: true, cell: (r) => (r.mape === null ? "failed" : percent(r.mape)) },
-      { title: "coverage of 90 %", number: true, cell: (r) => percent(r.coverage) },
+      { title: "covers", number: true, cell: (r) => percent(r.coverage) },
       { title: "one fit", number: true, cell: (r) => (r.mape === null ? "" : seconds(r.fit_seconds)) },
-      { title: "", cell: (r) => r.error },
-    ], found.rows, { caption: "Least error first", rowClass: (r) => (r.mape === null ? "failed" : null) }));
+      ...(good.length < found.rows.length ? [{ title: "", cell: (r) => r.error }] : []),
+    ], found.rows, { caption: "Least error first. Covers: share of the held-out times within the 90 % interval.", rowClass: (r) => (r.mape === null ? "failed" : null) }));
   if (!good.length) { chart.remove(); return; }
   const rows = [...good].reverse();
   const shapes = found.floor === null ? [] : [{ type: "line", x0: 100 * found.floor, x1: 100 * found.floor, yref: "paper", y0: 0, y1: 1, line: { color: colour.second(), dash: "dash" } }];
