@@ -53,7 +53,7 @@ def step_s(net, machine, global_batch, data=1, tensor=1, pipeline=1, micro_batch
     n_tokens = global_batch * net.length / data  # of one replica
     n_weights = net.n_weights / tensor / pipeline  # of one device
     compute = 6 * n_weights * n_tokens / machine.flop_per_s  # 2 forward, 4 backward
-    bubble = compute * (pipeline - 1) / micro_batches  # waiting for the first and the last stage
+    bubble = compute * (pipeline - 1) / micro_batches  # stages wait for the first and the last
     gradients = all_reduce_s(4 * n_weights, data, machine)
     one_exchange = all_reduce_s(2 * n_tokens * net.width, tensor, machine)
     activations = 4 * net.n_layers / pipeline * one_exchange  # two a layer and pass
@@ -62,6 +62,7 @@ def step_s(net, machine, global_batch, data=1, tensor=1, pipeline=1, micro_batch
 
 def memory_bytes(net, global_batch, data=1, tensor=1, pipeline=1):
     """Return weights, gradients and Adam's averages, and what the backward pass will need."""
+    # 34 bytes a token, width and layer, without the attention's scores: arXiv 2205.05198, eq. 1
     kept = 34 * net.width * net.length * net.n_layers * global_batch / data
     return (16 * net.n_weights + kept) / tensor / pipeline
 
