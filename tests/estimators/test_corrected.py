@@ -7,8 +7,14 @@ import pytest
 from paceline.dataset import Dataset
 from paceline.errors import SchemaError
 from paceline.estimators import CorrectedRegressor, fit, load_fit, save_fit, score
-from paceline.estimators._correction import Kernel, Places, stack_weights
-from paceline.estimators._correction._gaussian import Process
+from paceline.estimators._correction import (
+    Kernel,
+    Places,
+    known_to,
+    places_of,
+    stack_weights,
+)
+from paceline.estimators._correction._gaussian import learn_process
 from paceline.estimators._correction._likelihood import Likelihood
 
 
@@ -77,18 +83,21 @@ def test_the_gradient_of_the_likelihood_is_right() -> None:
         assert gradient[i] == pytest.approx(slope, rel=1e-4, abs=1e-5)
 
 
-def test_what_a_process_says_of_a_fold_does_not_depend_on_its_times() -> None:
-    rng = np.random.default_rng(1)
-    places = Places(logs=rng.normal(size=(40, 2)), codes=rng.integers(0, 3, (40, 1)))
-    kernel = Kernel(shape="matern", scales=np.ones(2), levels=np.ones(1))
-    process = Process(kernels=(kernel,), variances=(1.0,), noise=0.1)
-    values = rng.normal(size=40)
-    train, test = np.arange(30), np.arange(30, 40)
-    alone = process.fit(places.take(train), values[train]).evaluate(places.take(test))
-    values[test] += 5.0
-    folds = [(train, test), (test, train)]
-    held_out = process.held_out(places, np.array([values, values]), folds)
-    assert held_out[test] == pytest.approx(alone, abs=1e-8)
+def test_only_a_process_is_told_what_the_power_law_says() -> None:
+    places = Places(logs=np.zeros((3, 1)), codes=np.zeros((3, 0), dtype=int))
+    base = np.array([1.0, 2.0, 3.0])
+    assert known_to("process", places, base).logs[:, -1] == pytest.approx(base)
+    assert known_to("rough", places, base) is places
+
+
+def test_a_process_follows_steps_as_well_as_waves() -> None:
+    logs = np.linspace(-2.0, 2.0, 60)[:, None]
+    places = Places(logs=logs, codes=np.zeros((60, 0), dtype=int))
+    values = np.where(logs[:, 0] > 0, 0.5, -0.5) + 0.1 * np.sin(3 * logs[:, 0])
+    even = np.arange(0, 60, 2)
+    process = learn_process(places, values, 0)
+    found = process.fit(places.take(even), values[even]).evaluate(places)
+    assert np.abs(found - values).mean() < 0.05
 
 
 def test_a_rough_kernel_falls_with_the_sum_of_the_differences() -> None:
@@ -119,6 +128,23 @@ def test_a_saved_correction_predicts_the_same(tmp_path: object) -> None:
     rows = wavy(50, seed=3)[0]
     assert path.stat().st_size < 5_000_000
     pd.testing.assert_frame_equal(load_fit(path).predict(rows), result.predict(rows))
+
+
+def test_a_correction_saved_before_the_power_law_was_told_is_read(tmp_path: object) -> None:
+    path = tmp_path / "model.json"
+    save_fit(fit(dataset(), form="corrected"), path)
+    data = json.loads(path.read_text())
+    process = data["blend"]["members"]["process"]
+    process["logs"] = [row[:-1] for row in process["logs"]]
+    for kernel in process["kernels"]:
+        kernel["scales"].pop()
+    path.write_text(json.dumps(data))
+    rows = wavy(50, seed=3)[0]
+    old = load_fit(path)
+    blend = old.estimator.blend_
+    alone = blend.members["process"].evaluate(places_of(blend.layout, rows))
+    assert np.isfinite(alone).all()
+    assert np.isfinite(old.predict(rows)["predicted_s"]).all()
 
 
 @pytest.mark.parametrize(

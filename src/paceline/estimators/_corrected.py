@@ -16,6 +16,7 @@ from paceline.estimators._correction import (
     Reach,
     Residuals,
     fit_member,
+    known_to,
     learn,
     places_of,
     stack_weights,
@@ -156,25 +157,24 @@ class _Makings:
         candidates = posynomial.candidates_
         self.formula_logs = candidates.held_out_logs(posynomial.front_.chosen)
         self.problem, self.baseline = candidates.power_law()
-        self.residuals = self._residuals(frame, times)
-        self.process = learn(self.residuals, seed)
+        self.places = places_of(layout, frame)
+        self.process = learn(self._residuals(frame, times), seed)
 
     def _residuals(self, frame: pd.DataFrame, times: Array) -> Residuals:
-        logs = np.log(times / self.baseline.evaluate(frame))
-        return Residuals(places=places_of(self.layout, frame), values=logs)
+        base = np.log(self.baseline.evaluate(frame))
+        places = places_of(self.layout, frame)
+        return Residuals(places=places, base=base, values=np.log(times) - base)
 
     def held_out(self, folds: Sequence[Fold]) -> Array:
         """Return held-out log predictions: of the formula, then of every member."""
-        places, bases = self.residuals.places, self._held_out_bases(folds)
         logs = np.empty((1 + len(MEMBERS), len(self.target)))
         logs[0] = self.formula_logs
-        logs[1] = self.process.held_out(places, self.target - bases, folds)
-        for (train, test), base in zip(folds, bases, strict=True):
-            logs[1, test] += base[test]
-            residuals = Residuals(places=places, values=self.target - base).take(train)
-            for i, name in enumerate(MEMBERS[1:], 2):
-                member = fit_member(name, residuals, self.process, self.seed)
-                logs[i, test] = base[test] + member.evaluate(places.take(test))
+        for (train, test), base in zip(folds, self._held_out_bases(folds), strict=True):
+            rows = Residuals(places=self.places, base=base, values=self.target - base)
+            for i, name in enumerate(MEMBERS, 1):
+                member = fit_member(name, rows.take(train), self.process, self.seed)
+                seen = known_to(name, self.places, base).take(test)
+                logs[i, test] = base[test] + member.evaluate(seen)
         return logs
 
     def _held_out_bases(self, folds: Sequence[Fold]) -> Array:

@@ -2,7 +2,13 @@
 
 from paceline.estimators._correction._blend import Blend, Reach
 from paceline.estimators._correction._kernel import Kernel, Places, places_of
-from paceline.estimators._correction._members import MEMBERS, Residuals, fit_member, learn
+from paceline.estimators._correction._members import (
+    MEMBERS,
+    Residuals,
+    fit_member,
+    known_to,
+    learn,
+)
 from paceline.estimators._correction._stack import stack_weights
 
 __all__ = [
@@ -13,6 +19,7 @@ __all__ = [
     "Reach",
     "Residuals",
     "fit_member",
+    "known_to",
     "learn",
     "places_of",
     "stack_weights",

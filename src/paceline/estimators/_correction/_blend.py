@@ -57,7 +57,8 @@ class Blend:
     baseline
         The power law whose residuals the members correct.
     members
-        The corrections by name.
+        The corrections by name. One with a place more than there are parameters is told what
+        the baseline says, too.
     weights
         Of every member; what is missing to 1 is the formula's.
     """
@@ -78,9 +79,12 @@ class Blend:
         places = places_of(self.layout, X)
         formula = np.log(np.maximum(formula_s, np.finfo(float).tiny))
         base = np.log(np.maximum(self.baseline.evaluate(X), np.finfo(float).tiny))
+        told = places.along(base)
         change = np.zeros(len(X))
         for name, weight in self.weights.items():
-            change += weight * (base + self.members[name].evaluate(places) - formula)
+            member = self.members[name]
+            known = places if member.places.fits(self.layout) else told
+            change += weight * (base + member.evaluate(known) - formula)
         logs = formula + self.reach.fade(places) * change
         return np.asarray(np.exp(np.clip(logs, -_MAX_LOG, _MAX_LOG)))
 
@@ -112,7 +116,8 @@ class Blend:
 
     def check(self) -> None:
         """Refuse parts that do not fit together."""
-        if not all(member.places.fits(self.layout) for member in self.members.values()):
+        places = [member.places for member in self.members.values()]
+        if not all(p.fits(self.layout) or p.fits(self.layout, n_more=1) for p in places):
             raise InvalidInputError("corrections must have one place per parameter.")
         n_numbers = len(self.layout.stand_ins)
         if self.reach.low.shape != (n_numbers,) or self.reach.high.shape != (n_numbers,):

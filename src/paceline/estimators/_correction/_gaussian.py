@@ -1,14 +1,13 @@
-"""A Gaussian process on the residuals of an expression, with two ranges and robust noise.
+"""A Gaussian process on the residuals of an expression, with three kernels and robust noise.
 
-One kernel reaches far, the other is local; lengths, sizes and noise are those that make the
-residuals most probable (Rasmussen & Williams, Gaussian Processes for Machine Learning, 2006,
-eq. 2.30 and 5.9). Rows whose leave-one-out error (eq. 5.12) is large are given more noise, as
-Student's t would.
+One kernel reaches far, one is local, one knows kinks; lengths, sizes and noise are those that
+make the residuals most probable (Rasmussen & Williams, Gaussian Processes for Machine Learning,
+2006, eq. 2.30 and 5.9). Rows whose leave-one-out error (eq. 5.12) is large are given more noise,
+as Student's t would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,6 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from paceline.estimators._columns import Array
 from paceline.estimators._correction._kernel import Kernel, KernelSum, Places
 from paceline.estimators._correction._likelihood import Likelihood
-from paceline.estimators._folds import Fold
 
 N_LEARN_ROWS = 500
 MAX_ROWS = 2_000
@@ -30,7 +28,7 @@ _JITTER = 1e-8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """The learnt covariance: two kernels with their variances, and the noise."""
+    """The learnt covariance: kernels with their variances, and the noise."""
 
     kernels: tuple[Kernel, ...]
     variances: tuple[float, ...]
@@ -46,29 +44,6 @@ class Process:
             kernels=self.kernels,
             weights=np.outer(self.variances, weights),
         )
-
-    def held_out(self, places: Places, residuals: Array, folds: Sequence[Fold]) -> Array:
-        """Return the posterior mean at every row when its fold is left out.
-
-        Nothing of a fold may be known, not even which of the other rows it calls outliers.
-
-        Parameters
-        ----------
-        places
-            Where the rows lie.
-        residuals
-            For every fold, the residuals of all rows (folds, rows).
-        folds
-            Rows to fit and rows to test.
-        """
-        covariance = self.covariance(places)
-        means = np.empty(len(places))
-        for own, (train, test) in zip(residuals, folds, strict=True):
-            among = covariance[np.ix_(train, train)]
-            noise = self._robust_noise(among, own[train])
-            weights = _Conditioned(among, noise).weights(own[train])
-            means[test] = covariance[np.ix_(test, train)] @ weights
-        return means
 
     def covariance(self, places: Places) -> Array:
         """Return the covariance of all pairs without noise."""

@@ -36,10 +36,18 @@ class Places:
         """Return the given rows."""
         return Places(logs=self.logs[rows], codes=self.codes[rows])
 
-    def fits(self, layout: Layout) -> bool:
-        """Return whether there is one number or code for every parameter."""
-        n_codes = len(layout.zeros) + len(layout.levels)
-        return (self.logs.shape[1], self.codes.shape[1]) == (len(layout.stand_ins), n_codes)
+    def along(self, logs: Array) -> Places:
+        """Return the places with one more logarithm, that of a time foretold.
+
+        What a formula says of a row tells small runs from large ones whatever makes them so.
+        """
+        column = np.round(logs, _DECIMALS)
+        return Places(logs=np.column_stack([self.logs, column]), codes=self.codes)
+
+    def fits(self, layout: Layout, n_more: int = 0) -> bool:
+        """Return whether there is one number or code for every parameter, and `n_more` numbers."""
+        n_logs, n_codes = len(layout.stand_ins) + n_more, len(layout.zeros) + len(layout.levels)
+        return (self.logs.shape[1], self.codes.shape[1]) == (n_logs, n_codes)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], n_rows: int) -> Places:

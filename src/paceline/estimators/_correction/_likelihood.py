@@ -12,8 +12,9 @@ from scipy.optimize import minimize
 from paceline.estimators._columns import Array, Index
 from paceline.estimators._correction._kernel import Kernel, Places, shape_of, slope_of
 
-_SHAPE = "matern"
-_REACH = (-2.5, 0.0)  # where the logarithms of the scales begin: far, local
+# shapes, and where the logarithms of their scales begin: far, local, and kinks and steps
+_PARTS = (("matern", -2.5), ("matern", 0.0), ("rough", -1.0))
+_EXPLAINED = 0.7  # of the variance, to begin with
 _PRIOR_SD = 2.0
 _JITTER = 1e-8
 
@@ -39,22 +40,23 @@ class Likelihood:
         spread = places.logs.var(axis=0)
         self._unit = 1.0 / np.where(spread > 1e-12, spread, 1.0)
         logs, codes = places.logs * np.sqrt(self._unit), places.codes
-        self._squares = _pairs(logs, self._rows, self._columns) ** 2
+        gaps = np.abs(_pairs(logs, self._rows, self._columns))
+        self._away = {"matern": gaps**2, "rough": gaps}
         self._differ = (_pairs(codes, self._rows, self._columns) != 0).astype(float)
-        self._n_scales = len(self._squares) + len(self._differ)
+        self._n_logs = len(gaps)
+        self._n_scales = len(gaps) + len(self._differ)
 
     def start(self) -> Array:
-        """Return where to begin: a kernel that reaches far and a local one, of equal size."""
-        parts = [
-            [*np.full(self._n_scales, reach), np.log(0.35 * self.variance)] for reach in _REACH
-        ]
+        """Return where to begin: kernels of equal size."""
+        size = np.log(_EXPLAINED / len(_PARTS) * self.variance)
+        parts = [[*np.full(self._n_scales, reach), size] for _, reach in _PARTS]
         return np.concatenate([*parts, [np.log(0.2 * self.variance)]])
 
     def maximise(self, x: Array, n_iterations: int) -> Array:
         """Return more probable scales."""
         middle = np.log(self.variance)
         part = [(-8.0, 4.0)] * self._n_scales + [(middle - 9.0, middle + 4.0)]
-        bounds = [*part * len(_REACH), (middle - 10.0, middle + 1.0)]
+        bounds = [*part * len(_PARTS), (middle - 10.0, middle + 1.0)]
         found = minimize(
             self.cost,
             x,
@@ -68,18 +70,20 @@ class Likelihood:
     def parts(self, x: Array) -> tuple[tuple[Kernel, ...], tuple[float, ...], float]:
         """Return the kernels, their variances and the noise."""
         kernels, variances = [], []
-        for part in self._split(x):
-            scales, levels = np.split(np.exp(part[:-1]), [len(self._squares)])
-            kernels.append(Kernel(shape=_SHAPE, scales=scales * self._unit, levels=levels))
+        for (shape, _), part in zip(_PARTS, self._split(x), strict=True):
+            scales, levels = np.split(np.exp(part[:-1]), [self._n_logs])
+            unit = np.sqrt(self._unit) if shape == "rough" else self._unit
+            kernels.append(Kernel(shape=shape, scales=scales * unit, levels=levels))
             variances.append(float(np.exp(part[-1])))
         return tuple(kernels), tuple(variances), float(np.exp(x[-1]))
 
     def cost(self, x: Array) -> tuple[float, Array]:
         """Return minus the log probability with a weak prior on the scales, and its gradient."""
-        tables = [self._tables(part) for part in self._split(x)]
+        parts = [(s, part) for (s, _), part in zip(_PARTS, self._split(x), strict=True)]
+        tables = [self._tables(shape, part) for shape, part in parts]
         size = sum(float(np.exp(part[-1])) for part in self._split(x))
         noise = np.exp(x[-1]) * self.noise
-        below = tables[0][0] + tables[1][0]
+        below = np.sum([whole for whole, _ in tables], axis=0)
         factor, problem = dpotrf(self._matrix(below, size + noise), lower=1, overwrite_a=1)
         if problem:
             return 1e10, np.zeros_like(x)
@@ -90,8 +94,8 @@ class Likelihood:
         slope -= weights[self._rows] * weights[self._columns]
         own = 0.5 * (np.diag(inverse) - weights**2)
         gradient = [
-            self._gradient(part, table, slope, float(own.sum()))
-            for part, table in zip(self._split(x), tables, strict=True)
+            self._gradient(*part, table, slope, float(own.sum()))
+            for part, table in zip(parts, tables, strict=True)
         ]
         prior, pull = self._prior(x)
         return float(value + prior), np.concatenate([*gradient, [own @ noise]]) + pull
@@ -105,28 +109,32 @@ class Likelihood:
 
     def _split(self, x: Array) -> list[Array]:
         n = self._n_scales + 1
-        return [x[i * n : (i + 1) * n] for i in range(len(_REACH))]
+        return [x[i * n : (i + 1) * n] for i in range(len(_PARTS))]
 
-    def _tables(self, part: Array) -> tuple[Array, Array]:
+    def _tables(self, shape: str, part: Array) -> tuple[Array, Array]:
         """Return the covariances of one kernel, and what their derivatives by a distance are."""
-        scales, levels = np.split(np.exp(part[:-1]), [len(self._squares)])
-        squares = scales @ self._squares
-        alike = np.exp(part[-1] - levels @ self._differ)
-        return shape_of(_SHAPE, squares) * alike, slope_of(_SHAPE, squares) * alike
+        scales, levels = np.split(np.exp(part[:-1]), [self._n_logs])
+        away, apart = scales @ self._away[shape], levels @ self._differ
+        if shape == "rough":
+            whole = np.exp(part[-1] - apart - away)
+            return whole, whole
+        alike = np.exp(part[-1] - apart)
+        return shape_of(shape, away) * alike, slope_of(shape, away) * alike
 
     def _gradient(
-        self, part: Array, tables: tuple[Array, Array], slope: Array, own: float
+        self, shape: str, part: Array, tables: tuple[Array, Array], slope: Array, own: float
     ) -> Array:
-        scales, levels = np.split(np.exp(part[:-1]), [len(self._squares)])
-        whole, steep = slope * tables[0], slope * tables[1]
-        by_scale = -scales * (self._squares @ steep)
+        scales, levels = np.split(np.exp(part[:-1]), [self._n_logs])
+        whole = slope * tables[0]
+        steep = whole if shape == "rough" else slope * tables[1]
+        by_scale = -scales * (self._away[shape] @ steep)
         by_level = -levels * (self._differ @ whole)
         return np.concatenate([by_scale, by_level, [whole.sum() + own * np.exp(part[-1])]])
 
     def _prior(self, x: Array) -> tuple[float, Array]:
         pull = np.zeros_like(x)
         n = self._n_scales + 1
-        for i, reach in enumerate(_REACH):
+        for i, (_, reach) in enumerate(_PARTS):
             own = slice(i * n, i * n + self._n_scales)
             pull[own] = (x[own] - reach) / _PRIOR_SD**2
         return 0.5 * _PRIOR_SD**2 * float(pull @ pull), pull

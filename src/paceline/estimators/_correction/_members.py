@@ -25,14 +25,17 @@ _MAX_SUPPORT_ROWS = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residuals:
-    """Places with what an expression leaves unexplained there, in logarithms."""
+    """Places with what an expression says and leaves unexplained there, in logarithms."""
 
     places: Places
+    base: Array
     values: Array
 
     def take(self, rows: Any) -> Residuals:
         """Return the given rows."""
-        return Residuals(places=self.places.take(rows), values=self.values[rows])
+        return Residuals(
+            places=self.places.take(rows), base=self.base[rows], values=self.values[rows]
+        )
 
     def some(self, n_rows: int, random_state: int) -> Residuals:
         """Return at most `n_rows` rows, drawn at random."""
@@ -45,14 +48,23 @@ class Residuals:
 def learn(residuals: Residuals, random_state: int) -> Process:
     """Return what all fits of the process share: its lengths and its noise."""
     some = residuals.some(MAX_ROWS, random_state)
-    return learn_process(some.places, some.values, random_state)
+    return learn_process(known_to("process", some.places, some.base), some.values, random_state)
+
+
+def known_to(name: str, places: Places, base: Array) -> Places:
+    """Return the places as a member sees them: a process is told what the expression says.
+
+    It learns how much that matters. A support vector machine, with one length for all
+    parameters, would only be led astray.
+    """
+    return places.along(base) if name == "process" else places
 
 
 def fit_member(name: str, residuals: Residuals, process: Process, random_state: int) -> KernelSum:
     """Return the correction that a member makes of residuals."""
     if name == "process":
         some = residuals.some(MAX_ROWS, random_state)
-        return process.fit(some.places, some.values)
+        return process.fit(known_to(name, some.places, some.base), some.values)
     return _support(_SHAPES[name], residuals.some(_MAX_SUPPORT_ROWS, random_state))
 
 
