@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from figures import benchmarks_page
+from front_door import python_page
 from links import ROOT, site_links
 from mkdocs.structure.files import File
-from reference import commands_page, python_page
+from reference import commands_page
 from scripts import program_page, title_of, tutorial_page
 
 DOCS = ROOT / "docs"

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import click
 
-import paceline
 from paceline.cli._main import command as PACELINE  # noqa: N812 - the root of all verbs
 
 
@@ -23,7 +22,7 @@ def commands_page() -> str:
         "# Commands",
         "Made from the code when this site was built; `paceline VERB --help` says the same.",
         *_prose(PACELINE.help),
-        "\n".join(["| verb | |", "|---|---|", *contents]),
+        "\n".join(["| verb | what it does |", "|---|---|", *contents]),
         _options(PACELINE, context),
     ]
     for name, verb in verbs.items():
@@ -36,7 +35,8 @@ def _verb(verb: click.Command, context: click.Context, level: str) -> Iterator[s
     usage = " ".join(verb.collect_usage_pieces(context))
     yield f"```text\n{context.command_path} {usage}\n```"
     yield from _prose(verb.help)
-    yield _options(verb, context)
+    if options := _options(verb, context):
+        yield options
     if examples := _examples(verb.epilog):
         yield f"```text\n{examples}\n```"
     if isinstance(verb, click.Group):
@@ -46,9 +46,9 @@ def _verb(verb: click.Command, context: click.Context, level: str) -> Iterator[s
 
 
 def _options(verb: click.Command, context: click.Context) -> str:
-    records = [parameter.get_help_record(context) for parameter in verb.get_params(context)]
-    rows = [f"| `{record[0]}` | {_cell(record[1])} |" for record in records if record]
-    return "\n".join(["| option | |", "|---|---|", *rows])
+    records = [parameter.get_help_record(context) for parameter in verb.params]
+    rows = [f"| `{name}` | {_cell(words)} |" for name, words in filter(None, records) if words]
+    return "\n".join(["| option | meaning |", "|---|---|", *rows]) if rows else ""
 
 
 def _summary(verb: click.Command) -> str:
@@ -73,54 +73,3 @@ def _plain(text: str) -> str:
 
 def _cell(text: str) -> str:
     return _plain(" ".join(text.split())).replace("|", "\\|")
-
-
-def python_page() -> str:
-    """Return the names of the front door with their signatures and what they are for."""
-    parts = [
-        "# Python",
-        "`import paceline` gives these names and loads nothing heavy before one is used; each\n"
-        "package (`paceline.oracle`, `paceline.planners` …) has more of its own, with docstrings.",
-    ]
-    for name in sorted(n for n in paceline.__all__ if not n.startswith("_")):
-        parts += _name(name, getattr(paceline, name))
-    return "\n\n".join(parts) + "\n"
-
-
-def _name(name: str, thing: object) -> Iterator[str]:
-    yield f"## `{name}`"
-    if callable(thing):
-        yield f"```py\n{_signature(name, thing)}\n```"
-    yield from _docstring(inspect.getdoc(thing) or "")
-
-
-def _signature(name: str, thing: object) -> str:
-    try:
-        signature = inspect.signature(thing)
-    except (TypeError, ValueError):
-        return name
-    shown = f"{name}{signature}".replace("'", "")
-    if len(shown) <= 90:
-        return shown
-    inside = "".join(f"    {parameter},\n" for parameter in _parameters(signature))
-    returned = (
-        ""
-        if signature.return_annotation is signature.empty
-        else (f" -> {inspect.formatannotation(signature.return_annotation)}")
-    )
-    return f"{name}(\n{inside}){returned}".replace("'", "")
-
-
-def _parameters(signature: inspect.Signature) -> Iterator[str]:
-    named_only = False
-    for parameter in signature.parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and not named_only:
-            named_only = True
-            yield "*"
-        yield str(parameter)
-
-
-def _docstring(text: str) -> Iterator[str]:
-    """Yield the paragraphs before the sections of a numpydoc docstring."""
-    words = re.split(r"\n\w[\w ]*\n-{3,}\n", text)[0]
-    yield from _prose(words.replace("``", "`"))
