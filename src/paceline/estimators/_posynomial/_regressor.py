@@ -37,13 +37,13 @@ class PosynomialRegressor(BaseTimeRegressor):
         Columns of numbers that are labels; text columns are categorical anyway.
     n_terms
         Number of terms; None chooses the fewest that predict unseen rows as well as the best do,
-        within one standard error of the difference or a tenth.
+        within one standard error of the difference or 3 %.
     max_terms
         Most terms that are tried.
     max_constants
         Most constants of more than one term.
     strength
-        Of the ridge on powers, in units of one row's weight; levels have half of it.
+        Of the ridge on powers, in units of the weight of one row, or of one group of rows.
     random_state
         Seed of the folds and of the starts.
 
@@ -123,6 +123,7 @@ class PosynomialRegressor(BaseTimeRegressor):
             target=np.log(times),
             weights=np.full(len(times), 1.0 / len(times)),
             strengths=NEUTRAL,
+            independence=len(np.unique(labels)) / len(labels),
         )
         rows, folds = choice_folds(labels, self.random_state)
         n_terms = self._n_tried(len(times)) if folds else self.n_terms or 1
