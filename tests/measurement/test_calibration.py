@@ -25,12 +25,14 @@ from paceline.measurement import Calibration, NetworkProbe, calibrate
 from paceline.measurement._calibration_fit import (
     Exchanges,
     LayerTime,
+    fit_factor,
     fit_kernels,
     fit_line,
     fit_link,
     fit_messages,
     fit_rates,
     held_out_error,
+    least_together,
 )
 
 DEVICE = Device(name="d", peak_flops={"float32": 1e11}, memory_bytes=1e9, memory_bandwidth=1e10)
@@ -122,6 +124,19 @@ def test_crowding_follows_what_was_measured() -> None:
     assert cluster.exchange_crowding([2, 3]) == pytest.approx([1, 3])
     plain = Cluster(name="c", device=DEVICE, levels=one_level().levels, n_cores=2)
     assert plain.exchange_crowding([2, 4]) == pytest.approx([1, 2])
+
+
+def test_a_step_of_many_lasts_as_long_as_its_slowest_worker() -> None:
+    one_life, another = [[1.0, 5.0, 2.0], [3.0, 4.0, 2.5]], [[9.0, 2.4], [2.6, 9.0]]
+    assert least_together([one_life, another]) == 2.5
+
+
+def test_what_exchanges_cost_within_steps_is_found_through_noise() -> None:
+    rng = np.random.default_rng(0)
+    without, predicted = 10 ** rng.uniform(-3, -1, 50), 10 ** rng.uniform(-3, -1, 50)
+    steps = (without + 1.7 * predicted) * rng.normal(1, 0.05, 50)
+    assert fit_factor(without, steps, predicted) == pytest.approx(1.7, rel=0.05)
+    assert fit_factor(without, 0.9 * without, predicted) == 1.0
 
 
 def test_a_busy_machine_is_said_to_be_busy() -> None:

@@ -9,9 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from paceline.clusters import Cluster, Device, Level, Link, kernel_time, update_time
+from paceline.clusters import (
+    Cluster,
+    Device,
+    Level,
+    Link,
+    all_reduce,
+    kernel_time,
+    update_time,
+)
 from paceline.measurement._calibration_fit import (
     Exchanges,
+    fit_factor,
     fit_kernels,
     fit_link,
     fit_messages,
@@ -19,6 +28,7 @@ from paceline.measurement._calibration_fit import (
     fit_updates,
     held_out_error,
     layer_times,
+    least_together,
     predict_exchanges,
     relative_error,
 )
@@ -153,15 +163,35 @@ def _slowdowns(
     labels: Sequence[str],
     networks: Sequence[Rows],
 ) -> tuple[float, ...]:
-    """Return how much longer a worker is busy beside others, interpolated between counts."""
+    """Return how much longer workers compute at once, beyond waiting for a core.
+
+    A step of many lasts as long as its slowest worker, which this includes.
+    """
     measured = {1: 1.0}
     for n in plan.counts[1:]:
-        ratios = []
-        for i in plan.crowded:
-            lives = [rows for life in found[labels[i], n] for rows in life]
-            ratios.append(_step_s(_least(lives)) / _step_s(networks[i]))
-        measured[n] = max(1.0, float(np.mean(ratios)))
+        waiting = max(1.0, n / (os.cpu_count() or 1)) if plan.backend == "gloo" else 1.0
+        ratios = [
+            _together_s(found[labels[i], n], "_together") / _plain_s(plan.probes[i], networks[i])
+            for i in plan.crowded
+        ]
+        measured[n] = max(1.0, float(np.mean(ratios)) / waiting)
     return _interpolated(measured)
+
+
+def _together_s(lives: Sequence[Sequence[Rows]], name: str) -> float:
+    return least_together(
+        [
+            [row["seconds"] for rows in life for row in rows if row["name"] == name]
+            for life in lives
+        ]
+    )
+
+
+def _plain_s(probe: NetworkProbe, rows: Rows) -> float:
+    """Return the least time of a step alone, by plain gradient descent as crowds take theirs."""
+    seconds = {row["name"]: row["forward_s"] for row in rows}
+    own = probe.job().optimizer["name"]
+    return float(seconds["_step"] - seconds[f"_update_{own}"] + seconds["_update_sgd"])
 
 
 def _step_s(rows: Rows) -> float:
@@ -190,19 +220,37 @@ def _with_exchanges(calibration: Calibration, plan: Plan, found: Found) -> Calib
     alone = replace(calibration.cluster, exchange_slowdowns=(1.0,))
     first = exchanges.part(exchanges.n_workers == few)
     cluster = _link_fitted(alone, first, messages)
-    ratios = {n: _ratio(cluster, exchanges.part(exchanges.n_workers == n)) for n in plan.counts}
-    slow = replace(cluster, exchange_slowdowns=_interpolated({**ratios, 1: 1.0, few: 1.0}))
     parts = {n: exchanges.part(exchanges.n_workers == n) for n in plan.counts[1:]}
+    ratios = {n: _ratio(cluster, parts[n]) for n in plan.counts[1:]}
+    bare = replace(cluster, exchange_slowdowns=_interpolated({**ratios, 1: 1.0, few: 1.0}))
     errors = {
-        n: relative_error(predict_exchanges(slow, part), part.seconds) for n, part in parts.items()
+        n: relative_error(predict_exchanges(bare, part), part.seconds) for n, part in parts.items()
     }
+    within = {n: _within_steps(bare, plan, found, n) for n in plan.counts[1:]}
+    slow = {n: within[n] * bare.exchange_slowdowns[n - 1] for n in within}
     return replace(
         calibration,
-        cluster=slow,
+        cluster=replace(bare, exchange_slowdowns=_interpolated({1: 1.0, **slow})),
         exchange_error=held_out_error(alone, first),
         exchange_errors=errors,
         point_to_point_s=messages,
     )
+
+
+def _within_steps(cluster: Cluster, plan: Plan, found: Found, n: int) -> float:
+    """Return how many times longer gradients take between passes than back to back."""
+    times = []
+    for i in plan.crowded:
+        lives = found[f"{i}: {plan.probes[i]}", n]
+        n_bytes = 4.0 * plan.probes[i].graph.column("n_parameters").sum()
+        times.append(
+            (
+                _together_s(lives, "_together"),
+                _together_s(lives, "_exchanged"),
+                float(all_reduce(cluster, n_bytes, n)),
+            )
+        )
+    return fit_factor(*np.array(times).T)
 
 
 def _link_fitted(cluster: Cluster, exchanges: Exchanges, messages: Mapping[int, float]) -> Cluster:

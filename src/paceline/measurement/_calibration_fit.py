@@ -207,6 +207,23 @@ def predict_exchanges(cluster: Cluster, exchanges: Exchanges) -> FloatArray:
     return all_reduce(cluster, exchanges.n_bytes, exchanges.n_workers)
 
 
+def least_together(lives: Sequence[Sequence[Sequence[float]]]) -> float:
+    """Return the least time of a step of all workers, by life, worker and step.
+
+    A step lasts as long as its slowest worker.
+    """
+    return min(float(np.max(workers, axis=0).min()) for workers in lives)
+
+
+def fit_factor(without: FloatArray, with_exchange: FloatArray, predicted: FloatArray) -> float:
+    """Return how many times longer than predicted exchanges take within steps, at least 1.
+
+    The factor f of ``without + f predicted = with_exchange`` on relative errors.
+    """
+    share = predicted / with_exchange
+    return max(1.0, float((1 - without / with_exchange) @ share / (share @ share)))
+
+
 def relative_error(predicted: FloatArray, measured: FloatArray) -> float:
     """Return the mean of the absolute relative errors."""
     return float(np.mean(np.abs(predicted / measured - 1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -61,14 +61,14 @@ class Plan:
         if n == 1:
             networks = {f"{i}: {probe}": probe.job() for i, probe in enumerate(self.probes)}
             return {"rates": rates_job(), "memory": memory_job(), **networks}
-        some = {i: replace(self.probes[i], n_steps=3) for i in self.crowded}
-        crowd = {f"{i}: {probe}": probe.job(n) for i, probe in some.items()}
+        crowd = {f"{i}: {self.probes[i]}": self.probes[i].job(n) for i in self.crowded}
         return {f"exchanges of {n} workers": exchange_job(n), **crowd}
 
     @property
     def crowded(self) -> tuple[int, ...]:
-        """Which networks are run by several workers at once: a small one and a large one."""
-        return tuple(sorted({0, len(self.probes) - 1}))
+        """Which networks are run by several workers at once: a small, a middle and a large one."""
+        last = len(self.probes) - 1
+        return tuple(sorted({0, last // 2, last}))
 
 
 def _python() -> str:

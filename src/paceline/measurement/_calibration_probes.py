@@ -34,14 +34,17 @@ class NetworkProbe:
         return load_workload(self.workload).graph(self.values)
 
     def job(self, n_workers: int = 1) -> Job:
-        """Return what workers are asked to run."""
+        """Return what workers are asked to run: one its layers, several whole steps at once."""
+        keywords = load_workload(self.workload).job_keywords(self.values)
+        if n_workers > 1:  # the update hides less of what workers cost each other
+            keywords["optimizer"] = {"name": "sgd", "learning_rate": 1e-6}
         return Job(
-            **load_workload(self.workload).job_keywords(self.values),
+            **keywords,
             device_batches=(self.batch,) * n_workers,
             n_warmup=2,
             n_steps=self.n_steps,
             data={"kind": "generated", "n_samples": self.batch * n_workers},
-            values={"probe": "network"},
+            values={"probe": "network" if n_workers == 1 else "crowd"},
         )
 
     def __str__(self) -> str:
@@ -78,7 +81,7 @@ def memory_job(n_repeats: int = 10) -> Job:
     return _bare_job(1, {"probe": "memory", "n_repeats": n_repeats, "n_bytes": MEMORY_BYTES})
 
 
-def exchange_job(n_workers: int, n_repeats: int = 40) -> Job:
+def exchange_job(n_workers: int, n_repeats: int = 20) -> Job:
     """Return the job that times exchanges between so many workers."""
     sizes = list(EXCHANGE_BYTES)
     return _bare_job(n_workers, {"probe": "collectives", "n_repeats": n_repeats, "sizes": sizes})

@@ -29,11 +29,11 @@ from torch.nn import functional
 if TYPE_CHECKING:
     from paceline.executors.workers.torch_layers import LayerTimes
     from paceline.executors.workers.torch_network import timed_parts
-    from paceline.executors.workers.torch_worker import Trainer
+    from paceline.executors.workers.torch_worker import Trainer, distributed
 else:
     from torch_layers import LayerTimes
     from torch_network import timed_parts
-    from torch_worker import Trainer
+    from torch_worker import Trainer, distributed
 
 _Row = dict[str, Any]
 _REST = "_rest"  # what belongs to no layer: the loss
@@ -213,6 +213,26 @@ def _plain_steps(trainer: Trainer, clock: Any, n_steps: int) -> list[float]:
     return times
 
 
+def measure_crowd(job: dict[str, Any], device: torch.device) -> list[_Row]:
+    """Time steps beside those of the other workers, by the clock on the wall.
+
+    ``_together`` begin at once and exchange nothing; ``_exchanged`` add up gradients as DDP does.
+    """
+    trainer, n_steps = Trainer(job, device), job["n_steps"]
+    trainer.overlapped(job["n_warmup"], trainer.network)
+    together = []
+    for _ in range(n_steps):
+        dist.barrier()
+        together += trainer.overlapped(1, trainer.network)
+    replica = distributed(trainer.network, device)
+    trainer.overlapped(job["n_warmup"], replica)
+    exchanged = trainer.overlapped(n_steps, replica)
+    return [
+        {"name": "_together", "seconds": together},
+        {"name": "_exchanged", "seconds": exchanged},
+    ]
+
+
 def measure_collectives(values: dict[str, Any], device: torch.device) -> list[_Row]:
     """Time exchanges of several sizes back to back, by the clock on the wall."""
     rows = []
@@ -267,6 +287,7 @@ def run_probe(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
         "rates": lambda: measure_rates(values, device),
         "memory": lambda: measure_memory(values, device),
         "network": lambda: measure_network(job, device),
+        "crowd": lambda: measure_crowd(job, device),
         "collectives": lambda: measure_collectives(values, device),
     }
     return {"step_s": [], "layers": probes[values["probe"]]()}

@@ -201,7 +201,7 @@ def run_job(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
             f"`device_batches` must be at least 1, but got {job['device_batches']}."
         )
     trainer = Trainer(job, device)
-    net = _distributed(trainer.network, device)
+    net = distributed(trainer.network, device)
     warmup_s = trainer.overlapped(job["n_warmup"], net)
     step_s = trainer.overlapped(job["n_steps"], net)
     del net  # and with it the hooks that exchange gradients during backward
@@ -217,7 +217,8 @@ def run_job(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
     }
 
 
-def _distributed(network: nn.Module, device: torch.device) -> nn.Module:
+def distributed(network: nn.Module, device: torch.device) -> nn.Module:
+    """Return what averages gradients over all workers; the network itself where there is one."""
     if not dist.is_initialized():
         return network
     # no first exchange of weights: the seed has made them equal
