@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -53,13 +53,7 @@ def data_options(*, grouped: bool = True) -> Callable[[Command], Command]:
         options.append(
             click.option("--group", metavar="COL", help="Rows of a value stay in one fold.")
         )
-
-    def add(function: Command) -> Command:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
+    return _adding(options)
 
 
 def feature_options(function: Command) -> Command:
@@ -76,9 +70,52 @@ def feature_options(function: Command) -> Command:
         click.option("--workload", metavar="NAME", help="What is trained [default: see DATA]."),
         click.option("--cluster", metavar="NAME|FILE", help="What the oracle's columns are of."),
     ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return _adding(options)(function)
+
+
+def strategy_option(function: Command) -> Command:
+    """Add the repeatable ``--strategy``."""
+    return click.option(
+        "--strategy",
+        "strategies",
+        multiple=True,
+        default=("all",),
+        show_default=True,
+        help="all; names joined by + and separated by commas; or degrees: data=2,filter=4.",
+    )(function)
+
+
+def network_options(at_help: str) -> Callable[[Command], Command]:
+    """Add the options that say how the network is trained, and which one it is."""
+    words = "Words, where samples are tokens."
+    options: list[Callable[[Command], Command]] = [
+        click.option(
+            "--optimizer", default="adam", show_default=True, help="sgd, momentum, adam, adamw."
+        ),
+        click.option(
+            "--precision", default="float32", show_default=True, help="One the device has."
+        ),
+        at_option(at_help),
+        click.option(
+            "--module", metavar="FILE:NAME", help="Your own network instead of a workload."
+        ),
+        click.option(
+            "--input-shape", type=Names(), metavar="C,H,W", help="Of one sample of --module."
+        ),
+        click.option("--vocabulary", type=click.IntRange(1), help=words),
+    ]
+    return _adding(options)
+
+
+def _adding(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    """Return what adds options so that help shows them in this order."""
+
+    def add(function: Command) -> Command:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
 
 
 def settle_features(options: dict[str, Any]) -> dict[str, Any]:

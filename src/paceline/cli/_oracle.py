@@ -11,7 +11,13 @@ import click
 
 from paceline.cli._devices import Devices
 from paceline.cli._main import EXIT_NOT_GOOD
-from paceline.cli._options import Names, at_option, format_option, is_given, parse_at
+from paceline.cli._options import (
+    format_option,
+    is_given,
+    network_options,
+    parse_at,
+    strategy_option,
+)
 from paceline.cli._output import check_writable, print_json
 from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
 
@@ -29,14 +35,7 @@ SCHEMA = "paceline/oracle/1"
 @click.argument("workload", required=False)
 @click.option("--cluster", required=True, metavar="NAME|FILE", help="See: paceline list clusters.")
 @click.option("--devices", required=True, type=Devices(), help="A..B doubles; A..B/step; lists.")
-@click.option(
-    "--strategy",
-    "strategies",
-    multiple=True,
-    default=("all",),
-    show_default=True,
-    help="all; names joined by + and separated by commas; or degrees: data=2,filter=4.",
-)
+@strategy_option
 @click.option("--global-batch", type=click.IntRange(1), help="Samples of a step in all.")
 @click.option("--device-batch", type=click.IntRange(1), help="Samples of a step by device.")
 @click.option(
@@ -47,12 +46,7 @@ SCHEMA = "paceline/oracle/1"
     help="Show the devices beyond which a doubling gains less [10%].",
 )
 @click.option("--samples", type=click.IntRange(1), help="Of an epoch [the dataset's, if known].")
-@click.option("--optimizer", default="adam", show_default=True, help="sgd, momentum, adam, adamw.")
-@click.option("--precision", default="float32", show_default=True, help="One the device has.")
-@at_option("A parameter of the workload.")
-@click.option("--module", metavar="FILE:NAME", help="Your own network instead of a workload.")
-@click.option("--input-shape", type=Names(), metavar="C,H,W", help="Of one sample of --module.")
-@click.option("--vocabulary", type=click.IntRange(1), help="Words, where samples are tokens.")
+@network_options("A parameter of the workload.")
 @click.option("-o", "--output", type=click.Path(), help="Write the table as .csv or .json.")
 @format_option
 def command(

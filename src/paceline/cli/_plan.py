@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from paceline.cli._main import EXIT_NOT_GOOD
-from paceline.cli._options import Names, at_option, format_option, parse_at
+from paceline.cli._options import format_option, network_options, parse_at, strategy_option
 from paceline.cli._oracle import parse_strategies, read_graph, read_value
 from paceline.cli._output import check_writable, print_json
 from paceline.errors import InfeasibleError, InvalidInputError, SchemaError
@@ -46,22 +46,10 @@ _UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 )
 @click.option("--deadline", metavar="TIME", help="Of an epoch: 90, 90s, 15min, 2h, 1d.")
 @click.option("--samples", type=click.IntRange(1), help="Of an epoch [the dataset's, if known].")
-@click.option(
-    "--strategy",
-    "strategies",
-    multiple=True,
-    default=("all",),
-    show_default=True,
-    help="all; names joined by + and separated by commas; or degrees: data=2,pipeline=4.",
-)
+@strategy_option
 @click.option("--use-all", is_flag=True, help="Use all devices, even where fewer are better.")
 @click.option("--unrunnable", is_flag=True, help="Also strategies that no executor runs yet.")
-@click.option("--optimizer", default="adam", show_default=True, help="sgd, momentum, adam, adamw.")
-@click.option("--precision", default="float32", show_default=True, help="One the device has.")
-@at_option("A parameter of the workload; of a model.json: one that stays.")
-@click.option("--module", metavar="FILE:NAME", help="Your own network instead of a workload.")
-@click.option("--input-shape", type=Names(), metavar="C,H,W", help="Of one sample of --module.")
-@click.option("--vocabulary", type=click.IntRange(1), help="Words, where samples are tokens.")
+@network_options("A parameter of the workload; of a model.json: one that stays.")
 @click.option("--space", type=click.Path(), help="Values to choose from, for a model.json.")
 @click.option("--export", type=click.Choice(["script"]), help="Write a script for torchrun too.")
 @click.option("-o", "--output", type=click.Path(), help="Write the plan here.")
