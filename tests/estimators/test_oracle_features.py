@@ -226,3 +226,20 @@ def test_a_comparison_gives_posynomials_the_same_columns(dataset: Dataset) -> No
     found = compare(add_features(dataset, "oracle", "vgg16", ABCI), members=members, n_folds=2)
     assert found.rows[0].settings["features"] == "the oracle of vgg16 on abci"
     assert found.rows[0].mape < 0.06
+
+
+def test_labels_that_shape_the_network_count_however_few_the_rows() -> None:
+    rng = np.random.default_rng(3)
+    few = pd.DataFrame(
+        {
+            "n_devices": rng.choice([1, 2, 4], 24),
+            "device_batch": rng.choice([8, 16, 32], 24),
+            "padding": ["same", "valid"] * 12,
+        }
+    )
+    true = oracle_features(few, "lenet5", cluster=other_than(ABCI))["oracle_step_s"]
+    measured = read(few.assign(time_s=true * rng.lognormal(0.0, 0.02, 24)))
+    found = fit(measured, form="posynomial", features="oracle", workload="lenet5", cluster=ABCI)
+    point = pd.DataFrame({"n_devices": [2, 2], "device_batch": [16, 16]})
+    same, valid = found.predict(point.assign(padding=["same", "valid"]))["predicted_s"]
+    assert same > valid
