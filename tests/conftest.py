@@ -20,7 +20,12 @@ SERIAL = (
 # every strategy on several processes: `make test-plans`
 PLANS = ("executors/test_digits.py", "executors/test_divided.py", "executors/test_plan_faults.py")
 # in a real browser, or requests of any shape: `make test-web`
-WEB = ("reports/test_browser.py", "web/test_browser.py", "web/test_requests.py")
+WEB = (
+    "reports/test_browser.py",
+    "test_site_browser.py",
+    "web/test_browser.py",
+    "web/test_requests.py",
+)
 # everything is installed anew: `make test-new-user`
 NEW_USER = ("test_new_user_afresh.py",)
 

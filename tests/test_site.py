@@ -45,16 +45,19 @@ class Page(HTMLParser):
             self.fetched.append(address)
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` does."""
+def build_site(folder: Path) -> Path:
+    """Build the site as `make docs` does, anywhere."""
     pytest.importorskip("material", reason="pip install 'paceline[docs]'")
-    folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
     variables = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=variables)
     assert done.returncode == 0 and not done.stderr, done.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_site(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture(scope="module")
