@@ -15,7 +15,7 @@ from paceline.estimators._posynomial._solve import Solution
 
 _MAX_SCATTER = 1.0
 CLOSE = 1.0  # standard errors of the difference
-NOTICED = 0.03  # of the error: a smaller gain is not worth a term
+NOTICED = 0.1  # of the error: a smaller gain is not worth a term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,8 +153,8 @@ def choose(
     """Return the places of the default choice and of the least error.
 
     Two expressions are compared row by row: what they both find hard says nothing about which
-    is better, so the standard error is that of the mean difference. A gain below 3 % of the error
-    is not worth a term.
+    is better, so the standard error is that of the mean difference. A gain below a tenth of the
+    error is not worth a term.
     """
     means = np.array([m.error for m in members])
     if np.isnan(means).all():

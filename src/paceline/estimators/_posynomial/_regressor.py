@@ -37,7 +37,7 @@ class PosynomialRegressor(BaseTimeRegressor):
         Columns of numbers that are labels; text columns are categorical anyway.
     n_terms
         Number of terms; None chooses the fewest that predict unseen rows as well as the best do,
-        within one standard error of the difference or 3 %.
+        within one standard error of the difference or a tenth.
     max_terms
         Most terms that are tried.
     max_constants
