@@ -43,7 +43,7 @@ class PosynomialRegressor(BaseTimeRegressor):
     max_constants
         Most constants of more than one term.
     strength
-        Of the ridge on powers, in units of the weight of one row, or of one group of rows.
+        Of the ridge on powers, in units of one row's weight; levels have half of it.
     random_state
         Seed of the folds and of the starts.
 
@@ -123,7 +123,6 @@ class PosynomialRegressor(BaseTimeRegressor):
             target=np.log(times),
             weights=np.full(len(times), 1.0 / len(times)),
             strengths=NEUTRAL,
-            independence=len(np.unique(labels)) / len(labels),
         )
         rows, folds = choice_folds(labels, self.random_state)
         n_terms = self._n_tried(len(times)) if folds else self.n_terms or 1
