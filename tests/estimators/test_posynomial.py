@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -206,6 +208,15 @@ def test_the_gradient_is_that_of_the_cost() -> None:
         step[i] = small
         up, down = (problem.cost(c.like(x + s), (0, 1), 0.1) for s in (step, -step))
         assert gradient[i] == pytest.approx((up - down) / (2 * small), abs=1e-6, rel=1e-4)
+
+
+def test_rows_of_one_group_count_as_one() -> None:
+    once, c = problem_of(30)
+    twice = once.take(np.repeat(np.arange(30), 2))
+    grouped = replace(twice, independence=0.5)
+    assert grouped.n_draws == once.n_draws
+    assert grouped.cost(c, (0, 1), 0.1) == pytest.approx(once.cost(c, (0, 1), 0.1))
+    assert twice.cost(c, (0, 1), 0.1) < 0.99 * once.cost(c, (0, 1), 0.1)
 
 
 def test_constants_of_one_slot_move_as_one() -> None:

@@ -181,7 +181,7 @@ def mean_error(problem: PosynomialProblem, solution: Solution) -> float:
 def _is_better(problem: PosynomialProblem, old: Solution, new: Solution) -> bool:
     """Return whether the new one is worth its constants by Akaike's criterion."""
     before, after = (
-        np.log(mean_error(problem, s)) + len(np.unique(s.slots)) / len(problem.rows)
+        np.log(mean_error(problem, s)) + len(np.unique(s.slots)) / problem.n_draws
         for s in (old, new)
     )
     return bool(after < before)

@@ -22,7 +22,7 @@ Kinds = tuple[int, ...]  # for every term, the column of `Rows.collectives` that
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strengths:
-    """How strongly constants are pulled to 0, relative to one row's weight.
+    """How strongly constants are pulled to 0, relative to the weight of one independent row.
 
     Parameters
     ----------
@@ -103,12 +103,21 @@ class PosynomialProblem:
         Weight of every row; they sum to 1.
     strengths
         Of the ridges.
+    independence
+        Number of independent draws per row: rows of one group err together, so many of them
+        count as one.
     """
 
     rows: Rows
     target: Array
     weights: Array
     strengths: Strengths
+    independence: float = 1.0
+
+    @property
+    def n_draws(self) -> float:
+        """How many independent rows these are worth."""
+        return max(self.independence * len(self.rows), 1.0)
 
     def take(self, rows: Any) -> PosynomialProblem:
         """Return the problem of the given rows."""
@@ -169,7 +178,7 @@ class PosynomialProblem:
 
     def stiffness(self, c: Constants) -> Array:
         """Return how strongly each constant is pulled to 0."""
-        s, n = self.strengths, len(self.rows)
+        s, n = self.strengths, self.n_draws
         parts = [
             np.zeros(len(c.base)),
             np.full(c.powers.size, s.power / n),

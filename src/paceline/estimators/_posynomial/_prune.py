@@ -41,7 +41,7 @@ def prune(
     is_strict: bool = False,
 ) -> Solution:
     """Return the solution without constants not worth having, and with at most `max_slots`."""
-    n = len(problem.rows)
+    n = max(problem.n_draws, 3.0)  # the logarithm of fewer would favour constants
     worth = np.log(n) / (2 * n) if is_strict else 1 / n
     while True:
         smoothing = smoothing_of(problem, solution)

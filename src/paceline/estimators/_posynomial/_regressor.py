@@ -43,7 +43,7 @@ class PosynomialRegressor(BaseTimeRegressor):
     max_constants
         Most constants of more than one term.
     strength
-        Of the ridge on powers, in units of one row's weight; levels have half of it.
+        Of the ridge on powers, in units of the weight of one row, or of one group of rows.
     random_state
         Seed of the folds and of the starts.
 
@@ -123,6 +123,7 @@ class PosynomialRegressor(BaseTimeRegressor):
             target=np.log(times),
             weights=np.full(len(times), 1.0 / len(times)),
             strengths=NEUTRAL,
+            independence=_independence(frame, labels),
         )
         rows, folds = choice_folds(labels, self.random_state)
         n_terms = self._n_tried(len(times)) if folds else self.n_terms or 1
@@ -157,6 +158,15 @@ class PosynomialRegressor(BaseTimeRegressor):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InvalidInputError(f"`{name} >= 1` must hold, but got {value}.")
+
+
+def _independence(frame: pd.DataFrame, labels: Any) -> float:
+    """Return how many groups there are for every configuration, at most 1.
+
+    Rows of one group err together: of a network that is not like the others, all of them do.
+    Repeats of one configuration are no reason to trust constants less.
+    """
+    return float(min(1.0, len(np.unique(labels)) / len(np.unique(labels_of(frame, None)))))
 
 
 def choice_folds(labels: Any, random_state: int) -> tuple[Any, list[Fold]]:
