@@ -1,6 +1,6 @@
 """How well `paceline calibrate` and the oracle foretell data-parallel steps on this machine.
 
-The machine is calibrated by the nine short networks of `paceline calibrate`. Then other sizes of
+The machine is calibrated by the ten short networks of `paceline calibrate`. Then other sizes of
 three networks are trained on 1, 2 and 3 workers, and, where network namespaces can be made, on
 2 and 3 hosts with links of limited bandwidth, which are calibrated by the same command. A time is
 the fastest steady step of five fresh processes. Run it on a machine that does nothing else.

@@ -53,6 +53,14 @@ def test_a_calibrated_kind_follows_its_own_line() -> None:
     assert half == pytest.approx(1e-5 + 1e-2 / 4)
 
 
+def test_volumes_are_convolved_as_images_unless_they_were_calibrated() -> None:
+    assert kernel_time(DEVICE, flop=1e9, kind="conv3d") == kernel_time(DEVICE, 1e9, kind="conv")
+    lines = {"conv": Kernel(launch_s=1e-3), "conv3d_backward": Kernel(launch_s=5e-3)}
+    known = replace(DEVICE, kernels=lines)
+    assert kernel_time(known, flop=1e9, kind="conv3d") == pytest.approx(1e-3)
+    assert kernel_time(known, flop=1e9, kind="conv3d", backward=True) == pytest.approx(5e-3)
+
+
 def test_an_update_moves_the_state_of_its_optimizer() -> None:
     assert update_time(DEVICE, 1e9, optimizer="sgd") == pytest.approx(3e-2)
     assert update_time(DEVICE, [0, 1e9]) == pytest.approx([0, 7e-2])

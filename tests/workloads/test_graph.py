@@ -180,3 +180,10 @@ def test_the_first_layer_that_learns_needs_no_gradient_of_its_input() -> None:
 def test_running_means_are_buffers() -> None:
     norm = layer("resnet50", "stem.norm")
     assert norm.buffer_bytes == 2 * 4 * 64 + 8  # means, variances, how many batches
+
+
+def test_only_convolutions_of_volumes_are_another_operation() -> None:
+    volumes = load_workload("resattnet18").graph({"volume": 32, "filters": 8})
+    assert {x.operation for x in volumes.layers if x.kind == "conv"} == {"conv3d"}
+    images = load_workload("resnet18").graph()
+    assert all(x.operation == x.kind for x in images.layers)

@@ -14,6 +14,7 @@ from paceline.errors import InvalidInputError
 # bytes that one update moves for every byte of weights: gradients and weights are read, weights
 # written; every state of the optimizer is read and written too
 _UPDATE_TRAFFIC = {"sgd": 3.0, "momentum": 5.0, "adam": 7.0, "adamw": 7.0}
+_SORT_OF = {"conv3d": "conv"}  # for devices that have no figures of their own for it
 _BACKWARD_TRAFFIC = 2.0  # a gradient of the input and one of the weights
 
 
@@ -112,7 +113,15 @@ def _peak(device: Device, precision: str) -> float:
 
 
 def _line(device: Device, kind: str, backward: bool) -> Kernel | None:
-    return device.kernels.get(f"{kind}_backward" if backward else kind)
+    """Return the calibrated line of a kind, or of the one that it is a sort of."""
+    ending = "_backward" if backward else ""
+    own = device.kernels.get(f"{kind}{ending}")
+    return own or device.kernels.get(f"{_SORT_OF.get(kind, kind)}{ending}")
+
+
+def _efficiency(device: Device, kind: str) -> float:
+    named = device.efficiency.get(kind, device.efficiency.get(_SORT_OF.get(kind, kind)))
+    return device.efficiency.get("default", 0.5) if named is None else named
 
 
 def _roofline(
@@ -122,8 +131,7 @@ def _roofline(
     figures: tuple[FloatArray, FloatArray],
     backward: bool,
 ) -> FloatArray:
-    default = device.efficiency.get("default", 0.5)
-    rates = peak * np.array([device.efficiency.get(kind, default) for kind in kinds])
+    rates = peak * np.array([_efficiency(device, kind) for kind in kinds])
     flop, moved = figures
     ramp = np.where(flop > 0, device.half_flop, 0.0)  # small kernels are slower than their work
     bandwidth = device.memory_bandwidth * device.memory_efficiency

@@ -202,7 +202,7 @@ def _step_error(device: Device, probe: NetworkProbe, rows: Rows) -> float:
     """Return the relative error of the fitted step without its input."""
     column, batch = probe.graph.column, probe.batch
     figures: dict[str, Any] = {
-        "kind": [layer.kind for layer in probe.graph.layers],
+        "kind": [layer.operation for layer in probe.graph.layers],
         "input_bytes": batch * column("input_bytes"),
         "output_bytes": batch * column("output_bytes"),
         "weight_bytes": column("weight_bytes"),

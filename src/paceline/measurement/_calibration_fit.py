@@ -50,8 +50,8 @@ def layer_times(
         weights = float(layer.weight_bytes)
         moved = (batch * layer.input_bytes, batch * layer.output_bytes, weights, batch * weights)
         for kernel, flop, seconds in (
-            (layer.kind, layer.forward_flop, row["forward_s"] + besides),
-            (f"{layer.kind}_backward", layer.backward_flop, row["backward_s"]),
+            (layer.operation, layer.forward_flop, row["forward_s"] + besides),
+            (f"{layer.operation}_backward", layer.backward_flop, row["backward_s"]),
         ):
             figures = (float(batch * flop), *map(float, moved))
             found.append(LayerTime(kernel=kernel, figures=figures, seconds=seconds))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
@@ -61,8 +61,13 @@ class Plan:
         if n == 1:
             networks = {f"{i}: {probe}": probe.job() for i, probe in enumerate(self.probes)}
             return {"rates": rates_job(), "memory": memory_job(), **networks}
-        crowd = {f"{i}: {self.probes[i]}": self.probes[i].job(n) for i in self.crowded}
+        crowd = {f"{i}: {self.probes[i]}": self._crowd_job(i, n) for i in self.crowded}
         return {f"exchanges of {n} workers": exchange_job(n), **crowd}
+
+    def _crowd_job(self, which: int, n: int) -> Job:
+        """Return many short steps: some of them are disturbed on no worker."""
+        probe = self.probes[which]
+        return replace(probe, n_steps=5 * probe.n_steps).job(n)
 
     @property
     def crowded(self) -> tuple[int, ...]:

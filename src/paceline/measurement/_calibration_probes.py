@@ -59,12 +59,13 @@ def network_probes() -> tuple[NetworkProbe, ...]:
 
     return (
         probe("lenet5", 16, 20, filters=4, kernel_size=3, padding="same", activation="tanh"),
-        probe("lenet5", 32, 16),
         probe("lenet5", 64, 10, filters=32, dataset="cifar10", kernel_size=3),
+        probe("lenet5", 192, 5, filters=24),  # beyond the caches of a core
         probe("mlp", 32, 16, hidden=3, width=256),
         probe("mlp", 128, 8, hidden=1, width=1024),
         probe("gpt", 8, 8, layers=2, width=64, heads=2, length=32, vocabulary=512),
         probe("gpt", 8, 5, layers=2, width=192, heads=6, length=96, vocabulary=2048),
+        probe("resattnet18", 8, 5, volume=24, filters=8),
         probe("resnet18", 8, 4, filters=64, image_size=32, n_classes=100),
         probe("resnet18", 8, 5, filters=32, image_size=64, n_classes=10),
     )

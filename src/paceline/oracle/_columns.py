@@ -78,7 +78,7 @@ class Columns:
     @cached_property
     def operations(self) -> tuple[tuple[str, slice], ...]:
         """Kinds of operation with their places among the distinct layers."""
-        kinds = [layer.kind for layer in self.layers]
+        kinds = [layer.operation for layer in self.layers]
         return tuple((k, slice(kinds.index(k), _last(kinds, k) + 1)) for k in dict.fromkeys(kinds))
 
     def splits(self, dimension: str) -> NDArray[np.bool_]:
@@ -142,7 +142,7 @@ def _columns(known: _Known) -> Columns:
     roles = layer_roles(graph)
     keys = [(*_key(layer), tuple(sorted(r))) for layer, r in zip(graph.layers, roles, strict=True)]
     first = {key: i for i, key in reversed(list(enumerate(keys)))}
-    order = sorted(first, key=lambda key: (graph.layers[first[key]].kind, first[key]))
+    order = sorted(first, key=lambda key: (graph.layers[first[key]].operation, first[key]))
     place = {key: i for i, key in enumerate(order)}
     return Columns(
         graph=graph,

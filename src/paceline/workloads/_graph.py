@@ -78,6 +78,12 @@ class GraphLayer:
     tied: str = ""
 
     @property
+    def operation(self) -> str:
+        """What a device runs: the kind, but volumes and images are not convolved alike."""
+        is_volume = self.kind == "conv" and len(self.output_shape) == 4
+        return "conv3d" if is_volume else self.kind
+
+    @property
     def n_filters(self) -> int:
         """Number of output channels or features that a weight has; 1 without one."""
         return self.weight_shape[0] if self.weight_shape else 1
