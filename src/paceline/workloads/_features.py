@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from paceline.errors import InfeasibleError, InvalidInputError
+from paceline.workloads._base import Workload
 from paceline.workloads._load import load_workload
 
 if TYPE_CHECKING:
@@ -84,8 +85,13 @@ def shaping_parameters(values: pd.DataFrame, workload: str = "") -> tuple[str, .
 
 
 @lru_cache(maxsize=100)
+def _loaded(workload: str) -> Workload:
+    return load_workload(workload)  # half the cost of a small network is its workload's
+
+
+@lru_cache(maxsize=100)
 def _known(workload: str) -> frozenset[str]:
-    return frozenset(load_workload(workload).defaults)
+    return frozenset(_loaded(workload).defaults)
 
 
 def _device_batch(values: pd.DataFrame) -> Any:
@@ -141,7 +147,7 @@ def _sums(distinct: list[tuple[str, list[_Item]]], code: int, codes: Any) -> lis
 
 @lru_cache(maxsize=100_000)
 def _of_sample(workload: str, items: tuple[_Item, ...]) -> tuple[float, ...]:
-    found = load_workload(workload).features(dict(items), 1)
+    found = _loaded(workload).features(dict(items), 1)
     return tuple(found[name] for name in LAYER_FEATURES)
 
 
