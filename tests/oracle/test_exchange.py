@@ -15,9 +15,9 @@ from paceline.clusters import (
     broadcast,
     reduce_scatter,
 )
-from paceline.oracle import exposed_communication, sweep
+from paceline.oracle import assign_buckets, exposed_communication, sweep
 from paceline.scenario import Strategy
-from paceline.workloads import LayerGraph
+from paceline.workloads import LayerGraph, load_workload
 
 
 def test_data_parallelism_hides_what_the_backward_pass_can(
@@ -31,6 +31,24 @@ def test_data_parallelism_hides_what_the_backward_pass_can(
     )
     assert result["gradient_s"][0] == pytest.approx(float(exposed))
     assert result["exchange_payload_bytes"][0] == sizes.sum()
+
+
+def test_nothing_hides_where_every_core_computes(crowded: Cluster) -> None:
+    chain = load_workload("mlp").graph({"hidden": 3, "width": 1024})
+
+    def gradient_s(n_cores: int) -> float:
+        cluster = replace(crowded, n_cores=n_cores)
+        return float(sweep(chain, cluster, [Strategy(data=2)], global_batch=64)["gradient_s"][0])
+
+    messages = [all_reduce(crowded, m, 2) for m in _buckets_of(chain)]
+    assert gradient_s(2) == pytest.approx(sum(messages))
+    assert gradient_s(3) < gradient_s(2)
+
+
+def _buckets_of(graph: LayerGraph) -> list[float]:
+    sizes = graph.column("n_parameters") * 4
+    bucket = assign_buckets(sizes)
+    return [float(sizes[bucket == k].sum()) for k in np.unique(bucket[sizes > 0])]
 
 
 def test_gradients_are_exchanged_once_for_accumulated_pieces(

@@ -231,6 +231,14 @@ class Cluster:
             return self._measured(n_workers, self.exchange_slowdowns)
         return self._waiting(n_workers)
 
+    def can_overlap(self, n_workers: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether exchanges of so many workers can hide behind compute.
+
+        On the CPU an exchange needs a core of its own to do so: where all of them compute, what
+        it takes is taken from them.
+        """
+        return np.asarray(self._on_node(n_workers) < (self.n_cores or np.inf))
+
     def _waiting(self, n_workers: ArrayLike) -> NDArray[np.float64]:
         on_node = self._on_node(n_workers)
         return np.maximum(1.0, on_node / (self.n_cores or np.inf))

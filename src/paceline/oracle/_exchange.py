@@ -45,7 +45,9 @@ def time_exchange(block: Block, passes: Passes, scheme: str) -> Exchanged:
     time_rows = _overlapped if block.n_parts == 1 else _drained
     for rows, exchanges in _alike(block, scheme):
         part = time_rows(block, passes, rows, exchanges)
-        found.exposed_s[rows], found.total_s[rows] = part.exposed_s, part.total_s
+        hides = block.cluster.can_overlap(block.table.n_devices[rows])
+        found.exposed_s[rows] = np.where(hides, part.exposed_s, part.total_s)
+        found.total_s[rows] = part.total_s
     return found
 
 
@@ -118,7 +120,7 @@ def _least(
 
 def _segments(block: Block, weights: Array, shard: int) -> list[Array]:
     """Return ways to divide the layers into messages: distinct layers (rows) by message."""
-    if shard == 3:  # what is gathered and scattered is a block of the network
+    if shard >= 2:  # what is gathered and scattered is a block of the network, as FSDP does
         return [block.columns.unit_counts]
     if block.overlap == "best":
         whole = block.columns.counts[:, None]
