@@ -156,7 +156,7 @@ def _front(front: Sequence[Mapping[str, Any]]) -> str:
         shown = [front[int(i)] for i in np.linspace(0, len(front) - 1, _MOST_ROWS)]
     rows = [
         [
-            textwrap.shorten(str(row["strategy"]), 42, placeholder=".."),
+            textwrap.shorten(str(row["strategy"]), 40, placeholder=".."),
             str(row["n_devices"]),
             format_seconds(row["step_s"]),
             format_number(row["memory_bytes"] / 2**30),
