@@ -11,6 +11,7 @@ from tests.oracle.sums import passes, update
 
 from paceline.clusters import (
     Cluster,
+    Kernel,
     all_gather,
     all_reduce,
     point_to_point,
@@ -18,7 +19,7 @@ from paceline.clusters import (
 from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
 from paceline.oracle import BOTTLENECKS, predict, sweep
 from paceline.scenario import Scenario, Strategy, StrategyTable
-from paceline.workloads import LayerGraph
+from paceline.workloads import LayerGraph, load_workload
 
 
 def test_one_device_computes_all_layers_and_updates(chain: LayerGraph, cluster: Cluster) -> None:
@@ -141,6 +142,14 @@ def test_paleo_adds_arithmetic_and_traffic(resnet: LayerGraph, cluster: Cluster)
         for name in ("roofline", "paleo")
     )
     assert larger < sums < 2 * larger
+
+
+def test_volumes_take_what_was_calibrated_for_them(cluster: Cluster) -> None:
+    graph = load_workload("resattnet18").graph({"volume": 32, "filters": 4})
+    n_convolutions = sum(x.kind == "conv" for x in graph.layers)
+    device = replace(cluster.device, kernels={"conv3d": Kernel(launch_s=1.0)})
+    known = sweep(graph, replace(cluster, device=device), [Strategy()], global_batch=4)
+    assert known["forward_s"][0] == pytest.approx(n_convolutions, rel=0.01)
 
 
 def test_more_workers_than_cores_slow_each_other_down(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 
@@ -75,12 +74,6 @@ class Columns:
         """Distinct layer that begins each unit."""
         return self.which[[first for first, _ in self.graph.units]]
 
-    @cached_property
-    def operations(self) -> tuple[tuple[str, slice], ...]:
-        """Kinds of operation with their places among the distinct layers."""
-        kinds = [layer.operation for layer in self.layers]
-        return tuple((k, slice(kinds.index(k), _last(kinds, k) + 1)) for k in dict.fromkeys(kinds))
-
     def splits(self, dimension: str) -> NDArray[np.bool_]:
         """Return which distinct layers may be divided along `dimension`."""
         return np.array([dimension in layer.splits for layer in self.layers])
@@ -142,7 +135,7 @@ def _columns(known: _Known) -> Columns:
     roles = layer_roles(graph)
     keys = [(*_key(layer), tuple(sorted(r))) for layer, r in zip(graph.layers, roles, strict=True)]
     first = {key: i for i, key in reversed(list(enumerate(keys)))}
-    order = sorted(first, key=lambda key: (graph.layers[first[key]].operation, first[key]))
+    order = sorted(first, key=lambda key: (graph.layers[first[key]].kind, first[key]))
     place = {key: i for i, key in enumerate(order)}
     return Columns(
         graph=graph,
@@ -154,7 +147,3 @@ def _columns(known: _Known) -> Columns:
 
 def _key(layer: GraphLayer) -> tuple[object, ...]:
     return tuple(getattr(layer, f.name) for f in fields(layer) if f.name not in _NAMES)
-
-
-def _last(kinds: Sequence[str], kind: str) -> int:
-    return len(kinds) - 1 - list(reversed(kinds)).index(kind)

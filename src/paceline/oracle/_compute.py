@@ -75,7 +75,7 @@ def _roofline(
     model: ComputeModel, columns: Columns, samples: Array, shares: Shares, scale: float
 ) -> Passes:
     """Cost every layer by `kernel_time`; what does nothing costs nothing."""
-    kinds = [layer.kind for layer in columns.layers]
+    kinds = [layer.operation for layer in columns.layers]
     moved = samples * shares.activation * scale
     inputs, outputs = moved * columns["input_bytes"], moved * columns["output_bytes"]
     weights = columns["weight_bytes"] * shares.weight * scale
