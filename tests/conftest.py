@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 SERIAL = (
-    "cli/test_run.py",
     "executors/test_contract_torch.py",
     "executors/test_frameworks.py",
     "executors/test_torch.py",
@@ -17,8 +16,13 @@ SERIAL = (
     "test_tutorials_torch.py",
 )
 
-# every strategy on several processes: `make test-plans`
-PLANS = ("executors/test_digits.py", "executors/test_divided.py", "executors/test_plan_faults.py")
+# every strategy on several processes, plans run for real: `make test-plans`
+PLANS = (
+    "cli/test_run.py",
+    "executors/test_digits.py",
+    "executors/test_divided.py",
+    "executors/test_plan_faults.py",
+)
 # in a real browser, or requests of any shape: `make test-web`
 WEB = (
     "reports/test_browser.py",
@@ -26,8 +30,8 @@ WEB = (
     "web/test_browser.py",
     "web/test_requests.py",
 )
-# everything is installed anew: `make test-new-user`
-NEW_USER = ("test_new_user_afresh.py",)
+# the README and the first tutorial word by word, here and installed anew: `make test-new-user`
+NEW_USER = ("test_new_user.py", "test_new_user_afresh.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -172,7 +172,7 @@ SMALL = (
 )
 
 
-@pytest.mark.serial
+@pytest.mark.plans
 @pytest.mark.slow
 def test_a_small_calibration_gives_a_cluster_file(tmp_path: Path) -> None:
     pytest.importorskip("torch")
@@ -191,7 +191,7 @@ def test_a_small_calibration_gives_a_cluster_file(tmp_path: Path) -> None:
     assert found.exchange_error is not None and "held out" in str(found)
 
 
-@pytest.mark.serial
+@pytest.mark.plans
 @pytest.mark.slow
 def test_a_failed_calibration_leaves_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
