@@ -71,10 +71,15 @@ def test_2_ms_more_in_backward_of_worker_1_are_read_as_such(pool: Any) -> None:
 @pytest.mark.parametrize("phase", ["io", "h2d", "md", "forward", "backward", "update"])
 @pytest.mark.parametrize("worker", [0, 1])
 def test_more_in_any_phase_of_any_worker_is_seen_there(pool: Any, phase: str, worker: int) -> None:
-    reading = read_imbalance(measured(pool, planted((phase, worker, 20e-3), n_steps=8)))
-    first = reading.lasting[0]
-    assert (first.worker, first.phase) == (worker, phase)
-    assert first.excess_s == pytest.approx(20e-3, rel=0.15)
+    found = []
+    for _ in range(TRIES):  # again where its own standard error says that it was disturbed
+        reading = read_imbalance(measured(pool, planted((phase, worker, 20e-3), n_steps=8)))
+        found.append(reading.lasting[0])
+        if found[-1].error_s < 0.05 * 20e-3:
+            break
+    assert {(excess.worker, excess.phase) for excess in found} == {(worker, phase)}
+    nearest = min(found, key=lambda excess: excess.error_s)
+    assert nearest.excess_s == pytest.approx(20e-3, rel=0.15)
 
 
 @pytest.mark.parametrize("seconds", [(0.04, 0.06), (0.08, 0.04), (0.05, 0.05)])
