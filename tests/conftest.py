@@ -22,6 +22,7 @@ PLANS = (
     "executors/test_digits.py",
     "executors/test_divided.py",
     "executors/test_plan_faults.py",
+    "oracle/test_traffic.py",
 )
 # in a real browser, or requests of any shape: `make test-web`
 WEB = (
