@@ -6,6 +6,7 @@ Standard library and numpy only; Python 3.8 syntax. PyTorch's worker has passes 
 from __future__ import annotations
 
 import gc
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ ACTIVATIONS = ("relu", "tanh", "sigmoid", "gelu")
 _TRAINING = ("forward", "backward", "wait", "transfer", "update")
 
 
-class Trainer:
+class Trainer(ABC):
     """One network in training; every framework fills this in.
 
     Attributes
@@ -35,41 +36,41 @@ class Trainer:
 
     merged: Mapping[str, Sequence[str]] = {}
 
+    @abstractmethod
     def put(self, inputs: np.ndarray, labels: np.ndarray) -> Any:
         """Return samples as tensors on the device, ready when this returns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, batch: Any) -> float:
         """Do all of a step in the framework's own overlapped way and return the loss."""
-        raise NotImplementedError
 
+    @abstractmethod
     def forward(self, batch: Any) -> None:
         """Compute the loss of this worker's samples."""
-        raise NotImplementedError
 
+    @abstractmethod
     def backward(self) -> None:
         """Compute the gradients, multiplied by this worker's share of the samples."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wait(self) -> None:
         """Wait until every worker is here."""
-        raise NotImplementedError
 
+    @abstractmethod
     def transfer(self) -> None:
         """Sum the gradients over the workers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def update(self) -> None:
         """Let the optimizer change the weights."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loss(self) -> float:
         """Return the loss of the last `forward`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def weights(self) -> Iterable[np.ndarray]:
         """Return all weights, in the order and layout of `initial_weights`."""
-        raise NotImplementedError
 
 
 def run_job(job: dict[str, Any], build: Callable[[dict[str, Any]], Trainer]) -> dict[str, Any]:
