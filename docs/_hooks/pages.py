@@ -25,10 +25,6 @@ _ORDER = (
 )
 
 
-# pages whose file may not be there; any other that is missing is an error
-_OPTIONAL = {"mini.md", "changelog.md", "contributing.md"}
-
-
 def _tutorials() -> list[Path]:
     order = {name: place for place, name in enumerate(_ORDER)}
     scripts = (DOCS / "tutorials").glob("[!_]*.py")
@@ -47,12 +43,10 @@ def makers() -> dict[str, Callable[[], str]]:
         "commands.md": commands_page,
         "python.md": python_page,
         "benchmarks.md": lambda: site_links(benchmarks_page(), "benchmarks/"),
+        "changelog.md": _whole(ROOT / "CHANGELOG.md"),
+        "contributing.md": _whole(ROOT / "CONTRIBUTING.md"),
+        "mini.md": lambda: program_page(DOCS / "mini.py"),
     }
-    for name in ("changelog", "contributing"):
-        if (path := ROOT / f"{name.upper()}.md").exists():
-            found[f"{name}.md"] = _whole(path)
-    if (mini := DOCS / "mini.py").exists():
-        found["mini.md"] = lambda: program_page(mini)
     for path in _tutorials():
         found[f"tutorials/{path.stem}.md"] = _tutorial(path)
     return found
@@ -66,23 +60,12 @@ def _tutorial_titles() -> list[dict[str, str]]:
     return [{title_of(p.read_text()): f"tutorials/{p.stem}.md"} for p in _tutorials()]
 
 
-def _placed(nav: Any, pages: set[str]) -> Any:
-    """Return the navigation with the tutorials in their slot and without pages that are not."""
-    if isinstance(nav, list):
-        return [item for item in (_placed(item, pages) for item in nav) if item]
-    (title, inside), *_ = nav.items()
-    if inside == "tutorials":
-        inside = _tutorial_titles()
-    elif isinstance(inside, list):
-        inside = _placed(inside, pages)
-    elif inside in _OPTIONAL - pages:
-        inside = None
-    return {title: inside} if inside else None
-
-
 def on_config(config: Any) -> Any:
-    """Put what there is into the navigation."""
-    config.nav = _placed(config.nav, set(makers()))
+    """Put the tutorials into their slot of the navigation."""
+    config.nav = [
+        {"Tutorials": _tutorial_titles()} if part == {"Tutorials": "tutorials"} else part
+        for part in config.nav
+    ]
     return config
 
 

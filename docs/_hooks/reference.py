@@ -1,4 +1,4 @@
-"""The command line and the front door as pages, from the code itself."""
+"""The command line as a page, from the code itself."""
 
 from __future__ import annotations
 
