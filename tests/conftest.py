@@ -1,6 +1,8 @@
 """Tests that measure time, or start many processes, run one after another, on their own."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +35,14 @@ WEB = (
 )
 # the README and the first tutorial word by word, here and installed anew: `make test-new-user`
 NEW_USER = ("test_new_user.py", "test_new_user_afresh.py")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real browser, for tests that are marked `web`."""
+    from tests.browser import started
+
+    yield from started()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

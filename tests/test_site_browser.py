@@ -1,37 +1,18 @@
-"""The documents in a real browser: opened from disk, without a message, without a request.
+"""The documents in a real browser: opened from disk, without a message, without a request."""
 
-Set ``PACELINE_SCREENSHOTS`` to a folder to keep pictures of what was seen.
-"""
-
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser import keep, needs_chromium
 from tests.test_site import build_site
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="a browser is driven by Playwright. Try: pip install playwright"
-)
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium is installed. Try: apt-get install -y chromium"
-)
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_site(tmp_path_factory.mktemp("site"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 def visit(browser: Any, width: int) -> tuple[Any, list[str]]:
@@ -42,13 +23,6 @@ def visit(browser: Any, width: int) -> tuple[Any, list[str]]:
     page.on("pageerror", lambda error: noted.append(str(error)))
     page.on("request", lambda r: r.url.startswith(("file:", "data:")) or noted.append(r.url))
     return page, noted
-
-
-def keep(page: Any, name: str) -> None:
-    """Keep a picture where the caller wants them."""
-    if folder := os.environ.get("PACELINE_SCREENSHOTS"):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=Path(folder) / f"{name}.png")
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -1,17 +1,12 @@
-"""The report in a real browser: from disk, without a message, without a request.
-
-Set ``PACELINE_SCREENSHOTS`` to a folder to keep pictures of what was seen.
-"""
+"""The report in a real browser: from disk, without a message, without a request."""
 
 import json
-import os
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser import CLASHES, keep, needs_chromium
 from tests.reports.conftest import LEVEL, SCRIPT, planted
 from tests.reports.test_views import small_plan
 
@@ -23,44 +18,8 @@ from paceline.oracle import simulate, survey
 from paceline.reports import report
 from paceline.workloads import load_workload
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="a browser is driven by Playwright. Try: pip install playwright"
-)
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium is installed. Try: apt-get install -y chromium"
-)
+pytestmark = needs_chromium
 DRAWN = "document.documentElement.dataset.drawn === 'yes'"
-
-# texts of one chart that lie on each other by more than a few pixels, or leave the picture
-CLASHES = """() => {
-  const found = [];
-  for (const chart of document.querySelectorAll(".chart")) {
-    const own = chart.getBoundingClientRect();
-    const texts = [...chart.querySelectorAll("text")].filter((t) => t.textContent.trim());
-    const boxes = texts.map((t) => [t.textContent, t.getBoundingClientRect()])
-      .filter(([, b]) => b.width > 0 && b.height > 0);
-    for (const [text, b] of boxes) {
-      if (b.left < own.left - 1 || b.right > own.right + 1 || b.bottom > own.bottom + 1)
-        found.push([chart.id, "cut", text]);
-    }
-    for (let i = 0; i < boxes.length; i++) for (let j = i + 1; j < boxes.length; j++) {
-      const [a, p] = boxes[i], [c, q] = boxes[j];
-      const w = Math.min(p.right, q.right) - Math.max(p.left, q.left);
-      const h = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
-      if (w > 3 && h > 4) found.push([chart.id, a, c]);
-    }
-  }
-  return found;
-}"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 class Visit:
@@ -76,13 +35,6 @@ class Visit:
         self.page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
         self.page.goto(path.as_uri())
         self.page.wait_for_function(DRAWN, timeout=60_000)
-
-    def keep(self, name: str) -> None:
-        """Keep a picture where the caller wants them."""
-        folder = os.environ.get("PACELINE_SCREENSHOTS")
-        if folder:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            self.page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +67,7 @@ def test_a_report_opens_from_disk_without_a_message_or_a_request(
     form: str, paths: dict[str, Path], browser: Any
 ) -> None:
     visit = Visit(browser, paths[form])
-    visit.keep(f"report-{form}")
+    keep(visit.page, f"report-{form}")
     charts = visit.page.locator(".chart")
     assert charts.count() >= 6
     assert visit.page.locator(".chart svg.main-svg").count() >= charts.count()
@@ -135,7 +87,7 @@ def test_no_label_is_cut_or_lies_on_another(
 
 def test_dark_and_light_are_both_readable(paths: dict[str, Path], browser: Any) -> None:
     visit = Visit(browser, paths["generic"], color_scheme="dark")
-    visit.keep("report-dark")
+    keep(visit.page, "report-dark")
     ink = "getComputedStyle(document.querySelector('.chart .xtitle')).fill"
     paper = "getComputedStyle(document.body).backgroundColor"
 
@@ -177,7 +129,7 @@ def test_script_in_a_name_never_runs(browser: Any, tmp_path: Path) -> None:
     found = fit(dataset, form="generic", n_seeds=2, n_bootstrap=2)
     report(dataset, found, title=SCRIPT).save(path)
     visit = Visit(browser, path)
-    visit.keep("report-script")
+    keep(visit.page, "report-script")
     assert not visit.said and visit.page.title() == SCRIPT
     assert visit.page.locator("h1").inner_text() == SCRIPT
     assert visit.page.locator("img[src=x]").count() == 0
@@ -185,7 +137,7 @@ def test_script_in_a_name_never_runs(browser: Any, tmp_path: Path) -> None:
 
 def test_a_phone_needs_no_sideways_scrolling(paths: dict[str, Path], browser: Any) -> None:
     visit = Visit(browser, paths["posynomial"], viewport={"width": 400, "height": 800})
-    visit.keep("report-phone")
+    keep(visit.page, "report-phone")
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= 400
 
 

@@ -1,9 +1,5 @@
-"""The pages in a real browser.
+"""The pages in a real browser."""
 
-Set ``PACELINE_SCREENSHOTS`` to a folder to keep pictures of what was seen.
-"""
-
-import os
 import re
 import shutil
 import signal
@@ -16,18 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser import CLASHES, keep, needs_chromium
 from tests.measurement.small_studies import simulated, small_study
 from tests.web.conftest import EVIL, times
 
 from paceline.measurement import measure
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="a browser is driven by Playwright. Try: pip install playwright"
-)
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium is installed. Try: apt-get install -y chromium"
-)
+pytestmark = needs_chromium
 PATIENCE_MS = 60_000
 PAGES = {
     "studies": "#/studies?file=times.db",
@@ -38,26 +29,6 @@ PAGES = {
     "oracle": "#/oracle",
     "plan": "#/plan",
 }
-# texts of one chart that lie on each other by more than a few pixels, or leave the picture
-CLASHES = """() => {
-  const found = [];
-  for (const chart of document.querySelectorAll(".chart")) {
-    const own = chart.getBoundingClientRect();
-    const boxes = [...chart.querySelectorAll("text")].filter((t) => t.textContent.trim())
-      .map((t) => [t.textContent, t.getBoundingClientRect()])
-      .filter(([, b]) => b.width > 0 && b.height > 0);
-    for (const [text, b] of boxes)
-      if (b.left < own.left - 1 || b.right > own.right + 1 || b.bottom > own.bottom + 1)
-        found.push(["cut", text]);
-    for (let i = 0; i < boxes.length; i++) for (let j = i + 1; j < boxes.length; j++) {
-      const [a, p] = boxes[i], [c, q] = boxes[j];
-      const w = Math.min(p.right, q.right) - Math.max(p.left, q.left);
-      const h = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
-      if (w > 3 && h > 4) found.push([a, c]);
-    }
-  }
-  return found;
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -77,14 +48,6 @@ def address(served: Path) -> Iterator[str]:
         server.send_signal(signal.SIGINT)
         assert server.wait(30) == 0  # Ctrl-C is how it is meant to end
         server.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 class Visit:
@@ -110,13 +73,6 @@ class Visit:
         self.page.evaluate("place => { location.hash = place; }", place)
         self.page.wait_for_selector(f"main[data-ready={name}]")
 
-    def keep(self, name: str) -> None:
-        """Keep a picture where the caller wants them."""
-        folder = os.environ.get("PACELINE_SCREENSHOTS")
-        if folder:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            self.page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
-
 
 @pytest.fixture
 def visit(browser: Any, address: str) -> Iterator[Visit]:
@@ -140,7 +96,7 @@ def test_every_page_loads_without_a_message(browser: Any, address: str, width: i
         assert visit.page.query_selector(".problem") is None, name
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, name
         assert visit.page.evaluate(CLASHES) == [], name
-        visit.keep(f"web-{name}-{width}")
+        keep(visit.page, f"web-{name}-{width}")
     assert len(visit.asked) == 1  # nothing but this server was asked
     visit.page.close()
 
@@ -170,7 +126,7 @@ def test_an_uploaded_table_becomes_a_model(visit: Visit, tmp_path: Path, served:
     visit.page.fill("#save-as", "uploaded")
     visit.page.click("#fit")
     visit.page.wait_for_selector("#outcome a")
-    visit.keep("web-uploaded-1280")
+    keep(visit.page, "web-uploaded-1280")
     visit.page.click("#outcome a >> nth=1")
     visit.page.wait_for_selector("#prediction .big")
     assert (served / "uploaded.json").is_file()
@@ -195,7 +151,7 @@ def test_a_comparison_comes_to_an_end_with_a_table_and_a_picture(
     assert "times.csv, 3 folds" in visit.page.inner_text("#comparison h2")
     assert visit.page.locator("#comparison .chart .barlayer .point").count() == len(shown)
     assert visit.page.evaluate(CLASHES) == [] and visit.said == []
-    visit.keep("web-compared-1280")
+    keep(visit.page, "web-compared-1280")
     visit.page.close()
 
     phone = Visit(browser, address, 400)  # what was compared is still there
@@ -204,7 +160,7 @@ def test_a_comparison_comes_to_an_end_with_a_table_and_a_picture(
     assert compared(phone) == shown
     assert phone.page.evaluate("document.documentElement.scrollWidth") <= 400
     assert phone.page.evaluate(CLASHES) == [] and phone.said == []
-    phone.keep("web-compared-400")
+    keep(phone.page, "web-compared-400")
     phone.page.close()
 
 
@@ -238,7 +194,7 @@ def test_a_running_campaign_shows_its_progress(visit: Visit, served: Path) -> No
             if len(seen) >= 3:
                 break
             time.sleep(0.5)
-        visit.keep("web-running-1280")
+        keep(visit.page, "web-running-1280")
         assert len(seen) >= 3, seen
     finally:
         go_on.set()
