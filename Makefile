@@ -11,7 +11,7 @@ demo: .venv/.torch
 	$(BIN)/paceline demo -o demo
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -n auto -m "not serial and not plans and not web and not new_user"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not serial and not plans and not web and not new_user"
 	$(BIN)/python -m pytest -m "serial and not plans" --ignore tests/executors/test_frameworks.py
 
 # every strategy with every network, on 2 to 4 processes; faults; late gradients on real digits

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from paceline.clusters import Device, Kernel, kernel_time, update_time
+from paceline.clusters import Device, Kernel, around_time, kernel_time, update_time
 from paceline.errors import InvalidInputError
 
 DEVICE = Device(
@@ -75,3 +75,11 @@ def test_an_update_moves_the_state_of_its_optimizer() -> None:
 def test_a_precision_that_the_device_lacks_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="float32, float16"):
         kernel_time(DEVICE, flop=1.0, precision="float8")
+
+
+def test_only_measured_exchanges_have_work_around_them() -> None:
+    line = Kernel(launch_s=1e-3, s_per_output_byte=1e-9)
+    device = replace(DEVICE, kernels={"divided_all_gather": line})
+    sizes = np.array([0.0, 1e6])
+    assert around_time(device, "divided_all_gather", sizes) == pytest.approx([0.0, 2e-3])
+    assert around_time(device, "divided_all_reduce", sizes) == pytest.approx([0.0, 0.0])

@@ -11,17 +11,21 @@ from paceline.cli._main import command
 from paceline.clusters import (
     Cluster,
     Device,
+    Kernel,
     Level,
     Link,
+    all_gather,
     all_reduce,
     kernel_time,
     load_cluster,
     point_to_point,
+    reduce_scatter,
     save_cluster,
 )
 from paceline.errors import ExecutionError, InvalidInputError, MissingDependencyError
 from paceline.executors import FrameworkExecutor, WorkerPool
 from paceline.measurement import Calibration, NetworkProbe, calibrate
+from paceline.measurement._calibration_around import fit_divided, fit_piped, fit_sharded
 from paceline.measurement._calibration_fit import (
     Exchanges,
     LayerTime,
@@ -139,6 +143,60 @@ def test_what_exchanges_cost_within_steps_is_found_through_noise() -> None:
     assert fit_factor(without, 0.9 * without, predicted) == 1.0
 
 
+SIZES = np.array([2.0**13, 2**16, 2**19, 2**22])
+
+
+def test_work_around_divided_exchanges_is_found_beside_the_link() -> None:
+    cluster = one_level(latency_s=3e-4, bandwidth=1e9)
+    noise = np.random.default_rng(0).normal(1, 0.02, len(SIZES))
+    gathers = (all_gather(cluster, SIZES, 2) + 1e-4 + 5e-10 * SIZES) * noise
+    halos = (point_to_point(cluster, SIZES / 8) + 3e-4 + 2e-10 * SIZES) * noise
+    rows = [
+        {"kind": kind, "n_bytes": n, "sent_bytes": n / sent, "alone_s": 1e-3, "seconds": 1e-3 + t}
+        for kind, sent, times in (("all_gather", 1, gathers), ("point_to_point", 8, halos))
+        for n, t in zip(SIZES, times, strict=True)
+    ]
+    found = fit_divided(cluster, rows, 2)
+    assert found["divided_all_gather"].s_per_output_byte == pytest.approx(5e-10, rel=0.25)
+    assert found["divided_point_to_point"].launch_s == pytest.approx(3e-4, rel=0.25)
+
+
+def test_work_around_sharded_units_is_found_beside_the_whole_step() -> None:
+    cluster = one_level(latency_s=3e-4, bandwidth=1e9)
+    rows = []
+    for n_bytes, n_units in ((1e3, 8), (1e3, 4), (5e5, 4), (5e6, 3)):
+        alone = 1e-3 + n_units * 1e-9 * n_bytes
+        gather = all_gather(cluster, n_bytes, 2) + 1e-3 + 5e-10 * n_bytes
+        scatter = reduce_scatter(cluster, n_bytes, 2) + 2e-3 + 2e-9 * n_bytes
+        for stage, extra in ((0, 0.0), (2, gather + scatter), (3, 2 * gather + scatter)):
+            figures = {"n_units": n_units, "n_tensors": 2, "n_bytes": n_bytes, "stage": stage}
+            rows.append({**figures, "seconds": float(alone + n_units * extra)})
+    found = fit_sharded(cluster, rows, 2)
+    assert found["sharded_all_gather"].launch_s == pytest.approx(1e-3, rel=1e-3)
+    assert found["sharded_reduce_scatter"].s_per_output_byte == pytest.approx(2e-9, rel=1e-3)
+
+
+def test_what_messages_take_from_micro_batches_is_found() -> None:
+    rows = [
+        {"n_bytes": n, "talks": talks, "seconds": 5e-3 + talks * (6e-4 + 4e-9 * n)}
+        for n in SIZES
+        for talks in (False, True)
+    ]
+    line = fit_piped(rows)["piped_point_to_point"]
+    assert (line.launch_s, line.s_per_output_byte) == pytest.approx((6e-4, 4e-9))
+    assert fit_piped([]) == {}
+
+
+def test_work_that_is_not_there_is_none() -> None:
+    """Where the link alone explains what was measured, or more than that."""
+    cluster = one_level(latency_s=3e-4, bandwidth=1e9)
+    rows = [
+        {"kind": "all_reduce", "n_bytes": n, "sent_bytes": n, "alone_s": 0.0, "seconds": 0.8 * t}
+        for n, t in zip(SIZES, all_reduce(cluster, SIZES, 2), strict=True)
+    ]
+    assert fit_divided(cluster, rows, 2) == {"divided_all_reduce": Kernel()}
+
+
 def test_a_busy_machine_is_said_to_be_busy() -> None:
     quiet = Calibration(cluster=one_level(), network_errors={"a": 0.1}, load=0.0)
     busy = Calibration(cluster=one_level(), network_errors={"a": 0.1}, load=100.0)
@@ -185,6 +243,10 @@ def test_a_small_calibration_gives_a_cluster_file(tmp_path: Path) -> None:
     cluster = load_cluster(tmp_path / "here.toml")
     assert cluster == found.cluster
     assert {"linear", "linear_backward", "conv", "update_adam"} <= set(cluster.device.kernels)
+    around = {"divided_all_gather", "sharded_reduce_scatter", "piped_point_to_point"}
+    assert around <= set(cluster.device.kernels)
+    shards = [k for name, k in cluster.device.kernels.items() if name.startswith("sharded_")]
+    assert sum(k.launch_s + k.s_per_output_byte for k in shards) > 0
     assert cluster.device.peak_flops["float32"] > 1e8 and cluster.n_devices == 2
     times = all_reduce(cluster, [1e3, 1e6, 1e9], 2)
     assert 0 < times[0] <= times[1] < times[2]

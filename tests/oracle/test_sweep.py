@@ -70,11 +70,66 @@ def test_gpipe_takes_all_stages_and_the_slowest_again(chain: LayerGraph, cluster
     strategy = Strategy(pipeline=5, micro_batches=8, schedule="gpipe")
     row = sweep(chain, cluster, [strategy], global_batch=64)
     forward, backward = passes(chain, cluster, 8)
+    backward = backward + 7 / 8 * added_up(chain, cluster)
     sent = point_to_point(cluster, 8 * chain.column("output_bytes")[:-1], 1, n=5)
     wanted = sum(t.sum() + sent.sum() + 7 * max(t.max(), sent.max()) for t in (forward, backward))
     update_s = max(update(chain.part(i, i + 1), cluster) for i in range(5))
     assert row.step_s[0] == pytest.approx(wanted + update_s)
     assert row["transfer_payload_bytes"][0] == 2 * 64 * chain.column("output_bytes")[:-1].sum()
+
+
+def added_up(chain: LayerGraph, cluster: Cluster) -> np.ndarray:
+    """Seconds by layer to add gradients to those of the micro-batch before."""
+    parts = (chain.part(i, i + 1) for i in range(len(chain.layers)))
+    return np.array([update(part, cluster, "sgd") for part in parts])
+
+
+def test_gradients_of_all_micro_batches_but_the_first_are_added_up(
+    chain: LayerGraph, cluster: Cluster
+) -> None:
+    row = sweep(chain, cluster, [Strategy(micro_batches=4)], global_batch=32)
+    _, backward = passes(chain, cluster, 8)
+    wanted = 4 * backward.sum() + 3 * added_up(chain, cluster).sum()
+    assert row["backward_s"][0] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kernels", "extra"),
+    [
+        (Strategy(filter=4), ("divided_all_gather",), 5),
+        (Strategy(channel=4), ("divided_all_reduce", "divided_all_gather"), 8),
+        (Strategy(spatial=4), ("divided_point_to_point",), 2 * 7),  # both axes, both ways but one
+        (Strategy(data=4, shard=2), ("sharded_all_gather", "sharded_reduce_scatter"), 2 * 5),
+        (Strategy(data=4, shard=3), ("sharded_all_gather",), 2 * 5),
+        (Strategy(data=4), ("sharded_all_gather", "divided_all_reduce"), 0),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Strategy) else "",
+)
+def test_what_is_done_around_an_exchange_is_part_of_the_step(
+    strategy: Strategy,
+    kernels: tuple[str, ...],
+    extra: int,
+    chain: LayerGraph,
+    cluster: Cluster,
+) -> None:
+    """A millisecond around every call, of which the chain's five layers make so many."""
+    lines = {name: Kernel(launch_s=1e-3) for name in kernels}
+    slow = replace(cluster, device=replace(cluster.device, kernels=lines))
+    hidden = {"overlap": "none"}
+    steps = [
+        sweep(chain, c, [strategy], global_batch=64, **hidden).step_s for c in (cluster, slow)
+    ]
+    assert steps[1] - steps[0] == pytest.approx(extra * 1e-3)
+
+
+def test_a_stage_works_around_its_messages(chain: LayerGraph, cluster: Cluster) -> None:
+    lines = {"piped_point_to_point": Kernel(launch_s=1e-3)}
+    slow = replace(cluster, device=replace(cluster.device, kernels=lines))
+    strategy = Strategy(pipeline=5, micro_batches=8, schedule="gpipe")
+    rows = [sweep(chain, c, [strategy], global_batch=64) for c in (cluster, slow)]
+    # four boundaries, each of two stages; the mean of a device in eight micro-batches
+    work = rows[1]["forward_s"] + rows[1]["backward_s"]
+    assert work - rows[0]["forward_s"] - rows[0]["backward_s"] == pytest.approx(8 * 8e-3 / 5)
 
 
 def test_layers_without_a_pipeline_work_one_after_another(

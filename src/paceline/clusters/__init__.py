@@ -22,7 +22,7 @@ from paceline.clusters._collectives import (
     point_to_point,
     reduce_scatter,
 )
-from paceline.clusters._compute import kernel_time, update_time
+from paceline.clusters._compute import around_time, kernel_time, update_time
 from paceline.clusters._spans import Group
 from paceline.clusters._toml import cluster_from_dict, cluster_to_dict
 
@@ -39,6 +39,7 @@ __all__ = [
     "all_gather",
     "all_reduce",
     "all_to_all",
+    "around_time",
     "broadcast",
     "cluster_from_dict",
     "cluster_to_dict",

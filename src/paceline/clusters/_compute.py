@@ -103,6 +103,27 @@ def update_time(device: Device, weight_bytes: ArrayLike, *, optimizer: str = "ad
     return np.where(weights > 0, times, 0.0)
 
 
+def around_time(device: Device, exchange: str, n_bytes: ArrayLike) -> FloatArray:
+    """Return seconds that a device works around an exchange, where a calibration measured them.
+
+    Copies into and out of messages, and the books that libraries keep.
+
+    Parameters
+    ----------
+    device
+        What computes.
+    exchange
+        ``divided_``, ``sharded_`` or ``piped_`` and a collective: between the parts of a layer,
+        of weights and gradients that replicas share out, or a message to the next stage of a
+        pipeline and one back.
+    n_bytes
+        Of the tensor that is made up; none costs nothing.
+    """
+    line = device.kernels.get(exchange, Kernel())
+    sizes = np.asarray(n_bytes, float)
+    return np.where(sizes > 0, line.launch_s + sizes * line.s_per_output_byte, 0.0)
+
+
 def _peak(device: Device, precision: str) -> float:
     if precision not in device.peak_flops:
         raise InvalidInputError(

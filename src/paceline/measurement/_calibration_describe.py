@@ -18,6 +18,7 @@ from paceline.clusters import (
     kernel_time,
     update_time,
 )
+from paceline.measurement._calibration_around import fit_divided, fit_piped, fit_sharded
 from paceline.measurement._calibration_fit import (
     Exchanges,
     fit_factor,
@@ -216,7 +217,7 @@ def _step_error(device: Device, probe: NetworkProbe, rows: Rows) -> float:
 
 def _with_exchanges(calibration: Calibration, plan: Plan, found: Found) -> Calibration:
     exchanges, messages = _exchanges(plan, found)
-    few = min(plan.counts[1:])
+    few = plan.few
     alone = replace(calibration.cluster, exchange_slowdowns=(1.0,))
     first = exchanges.part(exchanges.n_workers == few)
     cluster = _link_fitted(alone, first, messages)
@@ -228,13 +229,38 @@ def _with_exchanges(calibration: Calibration, plan: Plan, found: Found) -> Calib
     }
     within = {n: _within_steps(bare, plan, found, n) for n in plan.counts[1:]}
     slow = {n: within[n] * bare.exchange_slowdowns[n - 1] for n in within}
+    linked = replace(bare, exchange_slowdowns=_interpolated({1: 1.0, **slow}))
     return replace(
         calibration,
-        cluster=replace(bare, exchange_slowdowns=_interpolated({1: 1.0, **slow})),
+        cluster=_with_work_around(linked, found, few),
         exchange_error=held_out_error(alone, first),
         exchange_errors=errors,
         point_to_point_s=messages,
     )
+
+
+def _with_work_around(cluster: Cluster, found: Found, n_workers: int) -> Cluster:
+    """Return the cluster with what its devices do around exchanges, beyond what the link says."""
+    around = {
+        **fit_divided(cluster, _slowest(found["divided layers", n_workers]), n_workers),
+        **fit_sharded(cluster, _slowest(found["sharded networks", n_workers]), n_workers),
+        **fit_piped(_slowest(found.get(("pipelines", n_workers), ()))),
+    }
+    kernels = {**cluster.device.kernels, **around}
+    return replace(cluster, device=replace(cluster.device, kernels=kernels))
+
+
+def _slowest(lives: Sequence[Sequence[Rows]]) -> Rows:
+    """Return rows with one time each: the least of all repeats, that of the slowest worker."""
+    found = []
+    for i, row in enumerate(lives[0][0] if lives else ()):
+        least = {
+            key: min(float(np.max([w[i][key] for w in life], axis=0).min()) for life in lives)
+            for key in ("seconds", "alone_s")
+            if key in row
+        }
+        found.append({**row, **least})
+    return found
 
 
 def _within_steps(cluster: Cluster, plan: Plan, found: Found, n: int) -> float:
@@ -284,12 +310,10 @@ def _exchanges(plan: Plan, found: Found) -> tuple[Exchanges, dict[int, float]]:
     messages: dict[int, float] = {}
     for n in plan.counts[1:]:
         lives = found[f"exchanges of {n} workers", n]
-        for i, row in enumerate(lives[0][0]):
-            repeats = [np.max([w[i]["seconds"] for w in life], axis=0) for life in lives]
-            seconds = float(np.min(repeats))
+        for row in _slowest(lives):
             if row["kind"] == "all_reduce":
-                points.append((n, row["n_bytes"], seconds))
-            elif n == min(plan.counts[1:]):
-                messages[int(row["n_bytes"])] = seconds / 2  # there and back
+                points.append((n, row["n_bytes"], row["seconds"]))
+            elif n == plan.few:
+                messages[int(row["n_bytes"])] = row["seconds"] / 2  # there and back
     table = np.array(points).T
     return Exchanges(n_workers=table[0], n_bytes=table[1], seconds=table[2]), messages

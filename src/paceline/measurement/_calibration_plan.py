@@ -11,9 +11,12 @@ from paceline.errors import MissingDependencyError
 from paceline.executors import Job, WorkerPool, load_executor
 from paceline.measurement._calibration_probes import (
     NetworkProbe,
+    divided_job,
     exchange_job,
     memory_job,
+    piped_job,
     rates_job,
+    sharded_job,
 )
 
 _TIMEOUT_S = 300.0
@@ -62,12 +65,20 @@ class Plan:
             networks = {f"{i}: {probe}": probe.job() for i, probe in enumerate(self.probes)}
             return {"rates": rates_job(), "memory": memory_job(), **networks}
         crowd = {f"{i}: {self.probes[i]}": self._crowd_job(i, n) for i in self.crowded}
+        if n == self.few:
+            crowd |= {"divided layers": divided_job(n), "sharded networks": sharded_job(n)}
+            crowd |= {"pipelines": piped_job(n)} if n == 2 else {}
         return {f"exchanges of {n} workers": exchange_job(n), **crowd}
 
     def _crowd_job(self, which: int, n: int) -> Job:
         """Return many short steps: some of them are disturbed on no worker."""
         probe = self.probes[which]
         return replace(probe, n_steps=5 * probe.n_steps).job(n)
+
+    @property
+    def few(self) -> int:
+        """The least number of workers that exchange anything; 0: none do."""
+        return min(self.counts[1:], default=0)
 
     @property
     def crowded(self) -> tuple[int, ...]:

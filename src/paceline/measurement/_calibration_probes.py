@@ -17,6 +17,11 @@ CONV_SHAPES = (
 )
 MEMORY_BYTES = 64 << 20  # beyond the caches of a core
 EXCHANGE_BYTES = tuple(1 << k for k in range(10, 25))
+DIVIDED_BYTES = tuple(1 << k for k in (13, 16, 19, 21, 23))
+DIVIDED_KINDS = ("all_reduce", "all_gather", "point_to_point")
+# width, sharded units, linear maps in each
+SHARDED_CHAINS = ((16, 8, 1), (16, 4, 4), (256, 4, 2), (768, 3, 2))
+PIPED_CHAINS = ((64, 16), (256, 64), (256, 256), (512, 256))  # width, samples of a micro-batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +87,30 @@ def memory_job(n_repeats: int = 10) -> Job:
     return _bare_job(1, {"probe": "memory", "n_repeats": n_repeats, "n_bytes": MEMORY_BYTES})
 
 
-def exchange_job(n_workers: int, n_repeats: int = 20) -> Job:
+def exchange_job(n_workers: int, n_repeats: int = 8) -> Job:
     """Return the job that times exchanges between so many workers."""
     sizes = list(EXCHANGE_BYTES)
     return _bare_job(n_workers, {"probe": "collectives", "n_repeats": n_repeats, "sizes": sizes})
+
+
+def divided_job(n_workers: int, n_repeats: int = 6) -> Job:
+    """Return the job that times the exchanges of divided layers."""
+    values = {"sizes": list(DIVIDED_BYTES), "kinds": list(DIVIDED_KINDS)}
+    return _bare_job(n_workers, {"probe": "divided", "n_repeats": n_repeats, **values})
+
+
+def sharded_job(n_workers: int, n_repeats: int = 8) -> Job:
+    """Return the job that times steps of sharded networks."""
+    chains = [list(chain) for chain in SHARDED_CHAINS]
+    values = {"probe": "sharded", "n_repeats": n_repeats, "batch": 16, "chains": chains}
+    return _bare_job(n_workers, values)
+
+
+def piped_job(n_workers: int, n_repeats: int = 6) -> Job:
+    """Return the job that times micro-batches with messages in between."""
+    chains = [list(chain) for chain in PIPED_CHAINS]
+    values = {"n_repeats": n_repeats, "n_maps": 3, "n_pieces": 8, "chains": chains}
+    return _bare_job(n_workers, {"probe": "piped", **values})
 
 
 def _bare_job(n_workers: int, values: Mapping[str, Any]) -> Job:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from paceline.clusters import Cluster
 from paceline.oracle._block import Block
 from paceline.oracle._columns import Columns
+from paceline.oracle._compute import ComputeModel
 from paceline.oracle._layer_costs import LayerQuestion, cost_layers
 from paceline.oracle._memory import held_by_device
 from paceline.oracle._passes import time_passes
@@ -92,7 +93,8 @@ def cut_step(
     found = step_figures(block, question.model, question.optimizer, question.scheme, batch)
     if found["stage_stride"][0] != block.strides["pipeline"][0]:
         block = replace(block, inside=True)
-    return _described(block, {name: float(values[0]) for name, values in found.items()})
+    figures = {name: float(values[0]) for name, values in found.items()}
+    return _described(block, question.model, figures)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,8 +136,8 @@ def _block(question: Question, strategy: Strategy, global_batch: int, n_parts: i
     )
 
 
-def _described(block: Block, figures: Mapping[str, float]) -> CutStep:
-    passes = time_passes(block)
+def _described(block: Block, model: ComputeModel, figures: Mapping[str, float]) -> CutStep:
+    passes = time_passes(block, model)
     forward, backward = (np.broadcast_to(t, (1, block.n_parts))[0] for t in passes.whole)
     held = held_by_device(block)
     return CutStep(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.clusters import around_time
 from paceline.oracle._block import Block
 from paceline.oracle._keys import distinct
 from paceline.oracle._layer_costs import collective_time, group_time
@@ -175,11 +176,18 @@ def _costs(
                 messages = np.where(np.arange(len(messages)) == 0, messages.sum(), 0.0)
             if not messages.any():
                 continue
-            cost = group_time(
-                block.cluster, exchange.collective, messages, n // degree, stride * degree
-            )
-            seconds += np.where(messages > 0, cost, 0.0)
+            members, apart = n // degree, stride * degree
+            cost = group_time(block.cluster, exchange.collective, messages, members, apart)
+            around = _around(block, exchange, messages, members * apart)
+            seconds += np.where(messages > 0, cost + around, 0.0)
     return seconds
+
+
+def _around(block: Block, exchange: Exchange, messages: Array, devices: Integers) -> Array:
+    """Return what devices do around the exchange of a unit that replicas share out."""
+    kind = f"sharded_{exchange.collective}"
+    found: Array = around_time(block.cluster.device, kind, messages)
+    return found * block.cluster.crowding(devices)[:, None]
 
 
 def _sizes(block: Block, exchange: Exchange, weights: Array) -> Array:

@@ -149,11 +149,15 @@ def _all_messages(
         scales = {True: others * question.micro_batch[rows, None], False: others}
         degrees, which = np.unique(question.degrees[division.degree][rows], return_inverse=True)
         for message in division.messages(question.columns, degrees):
-            n_bytes = message.n_bytes[which] * scales[message.of_samples]
+            scale = scales[message.of_samples]
+            n_bytes = message.n_bytes[which] * scale
             total = payload.setdefault(message.collective, np.zeros(question.shape))
             total[rows] += n_bytes * (message.forward + message.backward)
             stride = question.strides[division.degree][rows] * message.stride[which]
             seconds = _seconds(question, message, n_bytes, message.n[which], stride)
+            made = n_bytes if message.made_bytes is None else message.made_bytes[which] * scale
+            made = np.where(n_bytes > 0, made, 0.0)
+            seconds = seconds + _around(question, message, made, message.n[which] * stride)
             _add(sent, message, rows, seconds, question.shape)
     return sent, payload
 
@@ -186,6 +190,14 @@ def _seconds(
             question.cluster, message.collective, n_bytes[:, active], n[:, None], stride[:, None]
         )
     return np.where(n_bytes > 0, found, 0.0)
+
+
+def _around(question: LayerQuestion, message: Message, made: Array, devices: Integers) -> Array:
+    """Cost what devices do with what they send and receive."""
+    cluster = question.cluster
+    seconds = clusters.around_time(cluster.device, f"divided_{message.collective}", made)
+    found: Array = seconds * cluster.crowding(devices)[:, None]
+    return found
 
 
 def _add(

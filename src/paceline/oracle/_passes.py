@@ -8,7 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.clusters import around_time, update_time
 from paceline.oracle._block import Block
+from paceline.oracle._compute import ComputeModel
 from paceline.oracle._keys import distinct
 from paceline.oracle._layer_costs import collective_time
 from paceline.oracle.strategies import HALO, LAYERWISE
@@ -51,12 +53,15 @@ class Passes:
         return forward, self.backward_s + self.layerwise_s[1] + self.halo_s[1]
 
 
-def time_passes(block: Block) -> Passes:
+def time_passes(block: Block, model: ComputeModel) -> Passes:
     """Return the seconds of one micro-batch in every piece."""
     again = block.table["recompute"][:, None].astype(float)  # the forward pass once more
     forward = block.sums(block.costs.forward_s) * block.crowding
     backward = block.sums(block.costs.backward_s) * block.crowding + again * forward
+    backward = backward + _accumulated(block, model) * block.crowding
     sent_s, sent_bytes = _transfers(block)
+    half = 0.5 * _around(block, sent_bytes) * block.crowding
+    forward, backward = forward + half, backward + half
     return Passes(
         forward_s=forward,
         backward_s=backward,
@@ -65,6 +70,18 @@ def time_passes(block: Block) -> Passes:
         sent_s=sent_s,
         sent_bytes=sent_bytes,
     )
+
+
+def _accumulated(block: Block, model: ComputeModel) -> Array:
+    """Return what it takes to add the gradients of a micro-batch to those before it.
+
+    As much is read and written as by plain gradient descent; the first has nothing before it.
+    """
+    if model.name != "roofline" or (block.micro_batches == 1).all():
+        return np.zeros((1, 1))
+    weights = np.atleast_2d(block.parameter_bytes)
+    seconds = block.sums(update_time(model.device, weights, optimizer="sgd"))
+    return np.asarray(seconds * (1.0 - 1.0 / block.micro_batches)[:, None])
 
 
 def _messages(block: Block, cause: str, again: Array) -> tuple[Array, Array]:
@@ -97,6 +114,14 @@ def _transfers(block: Block) -> tuple[Array, Array]:
         block.strides["pipeline"][rows.first, None],
     )
     return seconds[rows.which], n_bytes[rows.which]
+
+
+def _around(block: Block, sent_bytes: Array) -> Array:
+    """Return what a piece does around its messages to and from both neighbours, both passes."""
+    if block.n_parts != block.n_stages * block.virtual_stages:
+        return np.zeros((1, 1))  # units by themselves, whose stages are not known yet
+    between = around_time(block.cluster.device, "piped_point_to_point", sent_bytes)
+    return np.pad(between, ((0, 0), (0, 1))) + np.pad(between, ((0, 0), (1, 0)))
 
 
 def time_schedule(block: Block, passes: Passes) -> tuple[Array, Array]:

@@ -40,7 +40,7 @@ def step_figures(
 def _placed(
     block: Block, model: ComputeModel, optimizer: str, scheme: str, global_batch: Integers
 ) -> dict[str, Array]:
-    passes = time_passes(block)
+    passes = time_passes(block, model)
     with_transfers, without = time_schedule(block, passes)
     exchanged = time_exchange(block, passes, scheme)
     forward, backward = (_mean(block, t) for t in (passes.forward_s, passes.backward_s))

@@ -27,10 +27,22 @@ from torch import Tensor
 from torch.nn import functional
 
 if TYPE_CHECKING:
+    from paceline.executors.workers.torch_calibrate_links import (
+        measure_collectives,
+        measure_divided,
+        measure_piped,
+        measure_sharded,
+    )
     from paceline.executors.workers.torch_layers import LayerTimes
     from paceline.executors.workers.torch_network import timed_parts
     from paceline.executors.workers.torch_worker import Trainer, distributed
 else:
+    from torch_calibrate_links import (
+        measure_collectives,
+        measure_divided,
+        measure_piped,
+        measure_sharded,
+    )
     from torch_layers import LayerTimes
     from torch_network import timed_parts
     from torch_worker import Trainer, distributed
@@ -233,52 +245,6 @@ def measure_crowd(job: dict[str, Any], device: torch.device) -> list[_Row]:
     ]
 
 
-def measure_collectives(values: dict[str, Any], device: torch.device) -> list[_Row]:
-    """Time exchanges of several sizes back to back, by the clock on the wall."""
-    rows = []
-    for n_bytes in values["sizes"]:
-        tensor = torch.ones(max(1, n_bytes // 4), device=device)
-        for kind, act in (("all_reduce", _all_reduce), ("point_to_point", _ping_pong)):
-            seconds = _exchange(act, tensor, values["n_repeats"])
-            rows.append({"kind": kind, "n_bytes": 4 * tensor.numel(), "seconds": seconds})
-    return rows
-
-
-def _exchange(act: Callable[[Tensor], None], tensor: Tensor, n_repeats: int) -> list[float]:
-    """Return times of short bursts: many for small tensors, so that some are not disturbed."""
-    is_small = tensor.numel() < 1 << 18
-    n_calls = 4 if is_small else 1
-    act(tensor)
-    times = []
-    for _ in range(n_repeats if is_small else max(3, n_repeats // 5)):
-        dist.barrier()
-        begin = time.perf_counter()
-        for _ in range(n_calls):
-            act(tensor)
-        _finish(tensor)
-        times.append((time.perf_counter() - begin) / n_calls)
-    return times
-
-
-def _finish(tensor: Tensor) -> None:
-    if tensor.device.type == "cuda":
-        torch.cuda.synchronize()
-
-
-def _all_reduce(tensor: Tensor) -> None:
-    dist.all_reduce(tensor)
-
-
-def _ping_pong(tensor: Tensor) -> None:
-    """Send from the first worker to the second and back; the others have nothing to do."""
-    if protocol.rank() == 0:
-        dist.send(tensor, 1)
-        dist.recv(tensor, 1)
-    elif protocol.rank() == 1:
-        dist.recv(tensor, 0)
-        dist.send(tensor, 0)
-
-
 def run_probe(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
     """Measure what a job asks for."""
     gc.collect()
@@ -289,6 +255,9 @@ def run_probe(job: dict[str, Any], device: torch.device) -> dict[str, Any]:
         "network": lambda: measure_network(job, device),
         "crowd": lambda: measure_crowd(job, device),
         "collectives": lambda: measure_collectives(values, device),
+        "divided": lambda: measure_divided(values, device),
+        "sharded": lambda: measure_sharded(values, device),
+        "piped": lambda: measure_piped(values, device),
     }
     return {"step_s": [], "layers": probes[values["probe"]]()}
 

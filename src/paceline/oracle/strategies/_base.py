@@ -111,6 +111,8 @@ class Message:
         How many are sent in each pass.
     of_samples
         Whether the bytes are of one sample, or of all of a micro-batch at once.
+    made_bytes
+        Of the tensor that a device makes of what it received; None: as many as `n_bytes`.
     """
 
     cause: str
@@ -121,6 +123,7 @@ class Message:
     forward: int = 0
     backward: int = 0
     of_samples: bool = True
+    made_bytes: Array | None = None
 
 
 class Division(ABC):

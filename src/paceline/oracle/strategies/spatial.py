@@ -101,6 +101,7 @@ def _halo(cuts: list[_Cut], axis: int, side: int) -> Message:
         cause=HALO,
         collective="point_to_point",
         n_bytes=np.stack([cut.halos[axis][side] for cut in cuts]),
+        made_bytes=np.stack([cut.made for cut in cuts]),
         n=np.array([cut.grid[axis] for cut in cuts]),
         stride=np.array([math.prod(cut.grid[axis + 1 :]) for cut in cuts]),
         forward=1 - side,
@@ -124,6 +125,8 @@ class _Cut:
         Bytes of a sample behind the last layer on blocks.
     summed
         Bytes of a mean of normalisation.
+    made
+        Bytes of a sample that a block has with its rims.
     halos
         By axis, bytes of a sample forward and backward.
     """
@@ -132,6 +135,7 @@ class _Cut:
     share: Array
     gathered: Array
     summed: Array
+    made: Array
     halos: tuple[tuple[Array, Array], ...]
 
 
@@ -162,6 +166,7 @@ def _cut(known: _Known, degree: int) -> _Cut:
         share=1.0 + mean([_share(x, grid) - 1.0 for x in layers]),
         gathered=mean(_gathered(layers, len(all_layers))),
         summed=mean([_summed(x) for x in layers]),
+        made=mean([_share(x, grid) * x.input_bytes for x in layers]),
         halos=tuple(
             (
                 mean([h.forward[axis] * _bytes_per_number(x) for x, h in halos]),
