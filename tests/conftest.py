@@ -1,4 +1,4 @@
-"""Tests that measure time, or start many processes, run one after another, on their own."""
+"""Tests that measure time run one after another, on their own."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,15 +7,10 @@ from typing import Any
 import pytest
 
 SERIAL = (
-    "executors/test_contract_torch.py",
     "executors/test_frameworks.py",
-    "executors/test_torch.py",
     "executors/test_trace.py",
     "measurement/test_kill.py",
     "measurement/test_measured_truth.py",
-    "measurement/test_own_module.py",
-    "measurement/test_torch.py",
-    "test_tutorials_torch.py",
 )
 
 # every strategy on several processes, plans run for real: `make test-plans`

@@ -28,6 +28,7 @@ FORMS = {
 N_FOLDS = 5
 # a simpler form is taken when its error is at most this much larger
 _NOT_WORSE = 1.03
+_HOPELESS = 1.5  # times the least error, on one fold
 _FEW_ROWS = 40
 
 
@@ -70,7 +71,8 @@ def choose_form(
     tried = [_bare(corrected), corrected]
     errors = {f.form: f.error(dataset) for f in tried}
     if n_terms is None and _can_be_generic(dataset):
-        errors["generic"] = _generic_error(settings, dataset, groups)
+        hopeless = _HOPELESS * min(errors.values())
+        errors["generic"] = _generic_error(settings, dataset, groups, hopeless)
         if errors["generic"] <= _NOT_WORSE * min(errors.values()):
             tried.append(fit_form("generic", settings, dataset, groups, None))
     least = min(errors.values())
@@ -79,14 +81,26 @@ def choose_form(
     return chosen, _reason(chosen.form, errors, dataset.n_rows)
 
 
-def _generic_error(settings: GenericRegressor, dataset: Dataset, groups: Any) -> float:
-    """Return the held-out error of the generic form on some rows, enough to compare with."""
+def _generic_error(
+    settings: GenericRegressor, dataset: Dataset, groups: Any, hopeless: float
+) -> float:
+    """Return the held-out error of the generic form on some rows, enough to compare with.
+
+    Where the first fold's is `hopeless`, the others are left out.
+    """
     rows, folds = choice_folds(np.asarray(groups), settings.random_state)
     if not folds:
         return float("inf")
-    some = dataset.take(rows)
-    held_out = _predict_held_out(settings, some, np.asarray(groups)[rows])
-    return score(some.y, held_out).mape
+    some, labels = dataset.take(rows), np.asarray(groups)[rows]
+    for n_folds in (1, None):
+        held_out = _predict_held_out(settings, some, labels, n_folds)
+        known = np.isfinite(held_out)
+        if not known.any():
+            return float("inf")
+        error = score(some.y[known], held_out[known]).mape
+        if error > hopeless:
+            break
+    return error
 
 
 def _bare(corrected: Fitted) -> Fitted:
@@ -142,7 +156,10 @@ def check_enough_rows(settings: GenericRegressor, dataset: Dataset) -> None:
         )
 
 
-def _predict_held_out(settings: GenericRegressor, dataset: Dataset, groups: Any) -> Array:
+def _predict_held_out(
+    settings: GenericRegressor, dataset: Dataset, groups: Any, n_folds: int | None = None
+) -> Array:
+    """Return predictions of rows by fits without them, of some folds or (None) of all."""
     if dataset.n_rows < MIN_RESIDUALS or len(np.unique(groups)) < 2:
         return np.full(dataset.n_rows, np.nan)
     settings = clone(settings)
@@ -156,4 +173,4 @@ def _predict_held_out(settings: GenericRegressor, dataset: Dataset, groups: Any)
         return part.predict(dataset.X.iloc[test])
 
     folds = folds_of(groups, N_FOLDS, settings.random_state)
-    return held_out_predictions(fit_predict, folds, dataset.n_rows)
+    return held_out_predictions(fit_predict, folds[:n_folds], dataset.n_rows)

@@ -6,9 +6,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import RidgeCV
-from sklearn.preprocessing import StandardScaler
 
 from paceline.errors import InvalidInputError
 
@@ -96,6 +93,10 @@ def _scale_ratio(
     known: pd.DataFrame, y: Array, wanted: pd.DataFrame, time: str
 ) -> tuple[Array, Array]:
     """Return time here times a ratio, linear in the features, and smooth in them."""
+    from sklearn.kernel_ridge import KernelRidge  # slow to import, and rarely wanted
+    from sklearn.linear_model import RidgeCV
+    from sklearn.preprocessing import StandardScaler
+
     scaler = StandardScaler().fit(_features(known, time))
     here, there = (scaler.transform(_features(frame, time)) for frame in (known, wanted))
     ratio = np.log(y / known[time].to_numpy(float))

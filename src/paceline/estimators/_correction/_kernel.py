@@ -128,11 +128,19 @@ class Kernel:
         return np.maximum(squares, 0.0)
 
     def _alike(self, a: Places, b: Places) -> Array:
-        total = np.zeros((len(a), len(b)))
-        for i, strength in enumerate(self.levels):
-            differ = (a.codes[:, i][:, None] != b.codes[:, i]) | (a.codes[:, i] < 0)[:, None]
-            total += strength * differ
-        return np.exp(-total)
+        """Return what the levels of every pair keep in common; unseen ones are equal to none."""
+        if not len(self.levels):
+            return np.ones((1, 1))
+        n_levels = 1 + np.maximum(a.codes.max(axis=0, initial=-1), b.codes.max(axis=0, initial=-1))
+        weights = np.repeat(self.levels, n_levels)
+        same = (_marks(a.codes, n_levels) * weights) @ _marks(b.codes, n_levels).T
+        return np.asarray(np.exp(np.minimum(same - self.levels.sum(), 0.0)))
+
+
+def _marks(codes: Index, n_levels: Index) -> Array:
+    """Return a column for every level of every parameter, 1 where a row has it."""
+    columns = zip(codes.T, n_levels, strict=True)
+    return np.hstack([np.equal.outer(own, np.arange(n)) for own, n in columns]).astype(float)
 
 
 def shape_of(shape: str, squares: Array) -> Array:
@@ -143,12 +151,11 @@ def shape_of(shape: str, squares: Array) -> Array:
     return (1.0 + r + r * r / 3.0) * np.exp(-r)
 
 
-def slope_of(shape: str, squares: Array) -> Array:
-    """Return minus the derivative of `shape_of` by the squared distance."""
-    if shape != "matern":
-        return np.exp(-squares)
+def matern_and_slope(squares: Array) -> tuple[Array, Array]:
+    """Return the kernel of squared distances, and minus its derivative by them."""
     r = np.sqrt(5.0 * squares)
-    return (5.0 / 6.0) * (1.0 + r) * np.exp(-r)
+    falling = np.exp(-r)
+    return (1.0 + r + r * r / 3.0) * falling, (5.0 / 6.0) * (1.0 + r) * falling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 
 from paceline.estimators._columns import Array, Index
-from paceline.estimators._correction._kernel import Kernel, Places, shape_of, slope_of
+from paceline.estimators._correction._kernel import Kernel, Places, matern_and_slope
 
 # shapes, and where the logarithms of their scales begin: far, local, and kinks and steps
 _PARTS = (("matern", -2.5), ("matern", 0.0), ("rough", -1.0))
@@ -119,7 +119,8 @@ class Likelihood:
             whole = np.exp(part[-1] - apart - away)
             return whole, whole
         alike = np.exp(part[-1] - apart)
-        return shape_of(shape, away) * alike, slope_of(shape, away) * alike
+        whole, steep = matern_and_slope(away)
+        return whole * alike, steep * alike
 
     def _gradient(
         self, shape: str, part: Array, tables: tuple[Array, Array], slope: Array, own: float
