@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ from paceline.estimators._posynomial._front import path_logs
 from paceline.estimators._posynomial._solve import grow_path
 from paceline.estimators._threads import one_thread
 
+_N_THREADS = 2  # more fits at once need more memory than they save time
 MIN_ROWS = 40  # fewer cannot tell a correction from noise
 
 
@@ -169,13 +171,22 @@ class _Makings:
         """Return held-out log predictions: of the formula, then of every member."""
         logs = np.empty((1 + len(MEMBERS), len(self.target)))
         logs[0] = self.formula_logs
-        for (train, test), base in zip(folds, self._held_out_bases(folds), strict=True):
-            rows = Residuals(places=self.places, base=base, values=self.target - base)
-            for i, name in enumerate(MEMBERS, 1):
-                member = fit_member(name, rows.take(train), self.process, self.seed)
-                seen = known_to(name, self.places, base).take(test)
-                logs[i, test] = base[test] + member.evaluate(seen)
+        with ThreadPoolExecutor(_N_THREADS) as pool:  # LAPACK and libsvm run side by side
+            parts = pool.map(self._held_out_fold, folds, self._held_out_bases(folds))
+            for (_, test), part in zip(folds, parts, strict=True):
+                logs[1:, test] = part
         return logs
+
+    def _held_out_fold(self, fold: Fold, base: Array) -> Array:
+        """Return what every member says of the rows that a fold holds out."""
+        train, test = fold
+        rows = Residuals(places=self.places, base=base, values=self.target - base)
+        corrections = []
+        for name in MEMBERS:
+            member = fit_member(name, rows.take(train), self.process, self.seed)
+            seen = known_to(name, self.places, base).take(test)
+            corrections.append(member.evaluate(seen))
+        return base[test] + np.array(corrections)
 
     def _held_out_bases(self, folds: Sequence[Fold]) -> Array:
         """Return, for every fold, the logarithms of the power law fitted without it."""
