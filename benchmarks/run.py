@@ -24,6 +24,7 @@ PARTS = (
     "adaptive",
     "oracle",
     "planning",
+    "showing",
 )
 # need the network, others' figures, or a quiet machine for long
 ON_REQUEST = ("extra_p", "transfer", "calibration", "plans")
