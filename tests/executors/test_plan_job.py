@@ -1,6 +1,7 @@
 """From plans to jobs: the same network, the same stages, and nothing that no worker runs."""
 
 import dataclasses
+import os
 
 import pytest
 from tests.executors.divided import NETWORKS
@@ -202,3 +203,15 @@ def test_a_plan_that_was_saved_gives_the_same_job(tmp_path):
     plan = small("gpt", {"data": 2, "pipeline": 2, "micro_batches": 2})
     save_plan(plan, tmp_path / "plan.json")
     assert job_of_plan(load_plan(tmp_path / "plan.json")) == job_of_plan(plan)
+
+
+def test_an_edit_within_the_same_second_is_seen(module, monkeypatch):
+    """Python would take the byte code that it kept: time and size of the file are the same."""
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    own = module_plan(module, "Net", {"data": 2})
+    before = module.stat()
+    module.write_text(MODULE.replace("width=16", "width=17"))
+    os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(InvalidInputError, match=r"but Net has .*plan it again"):
+        job_of_plan(own)
+    assert not list(module.parent.glob("__pycache__"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.machinery import SOURCE_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -68,13 +68,14 @@ def trace_file(
 
 
 def _run(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(_RUN_AS, path)
-    if spec is None or spec.loader is None:
+    if path.suffix not in SOURCE_SUFFIXES:
         raise InvalidInputError(f"--module must name a Python file, but {str(path)!r} is none.")
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(_RUN_AS)
+    module.__file__ = str(path)
     sys.modules[_RUN_AS] = module  # classes look their own module up, dataclasses among them
     try:
-        spec.loader.exec_module(module)
+        # not imported: byte code that is kept misses edits within the same second
+        exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)
     except Exception as error:
         raise InvalidInputError(f"{path} must run without error, but {_short(error)}") from error
     return module

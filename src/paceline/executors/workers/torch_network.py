@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -111,11 +111,11 @@ def _from_file(file: str, name: str, arguments: Mapping[str, Any] | None = None)
         raise RefusedError(f"`module.file` must be a Python file, but {file} is none.")
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # the user's file may import its neighbours
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None  # a .py file has both
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
     sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    # not imported: byte code that is kept misses edits within the same second
+    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     if not hasattr(module, name):
         raise RefusedError(f"`module.name` must be defined in {file}, but {name!r} is not.")
     network = getattr(module, name)(**(arguments or {}))
