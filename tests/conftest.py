@@ -29,7 +29,7 @@ WEB = (
     "web/test_requests.py",
 )
 # the README and the first tutorial word by word, here and installed anew: `make test-new-user`
-NEW_USER = ("test_new_user.py", "test_new_user_afresh.py")
+NEW_USER = ("test_new_user.py", "test_new_user_afresh.py", "test_wheel.py")
 
 
 @pytest.fixture(scope="module")

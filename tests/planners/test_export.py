@@ -34,6 +34,7 @@ def run_script(plan, path):
     return process.returncode, output
 
 
+@pytest.mark.plans
 @pytest.mark.parametrize(
     "strategy",
     [
