@@ -141,6 +141,9 @@ def test_what_exchanges_cost_within_steps_is_found_through_noise() -> None:
     steps = (without + 1.7 * predicted) * rng.normal(1, 0.05, 50)
     assert fit_factor(without, steps, predicted) == pytest.approx(1.7, rel=0.05)
     assert fit_factor(without, 0.9 * without, predicted) == 1.0
+    crowded = without + 0.4 * predicted  # exchanges back to back were slower than these
+    assert fit_factor(without, crowded, predicted, least=0.1) == pytest.approx(0.4)
+    assert fit_factor(without, 0.9 * without, predicted, least=0.1) == 0.1
 
 
 SIZES = np.array([2.0**13, 2**16, 2**19, 2**22])

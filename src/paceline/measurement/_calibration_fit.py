@@ -215,13 +215,15 @@ def least_together(lives: Sequence[Sequence[Sequence[float]]]) -> float:
     return min(float(np.max(workers, axis=0).min()) for workers in lives)
 
 
-def fit_factor(without: FloatArray, with_exchange: FloatArray, predicted: FloatArray) -> float:
-    """Return how many times longer than predicted exchanges take within steps, at least 1.
+def fit_factor(
+    without: FloatArray, with_exchange: FloatArray, predicted: FloatArray, *, least: float = 1.0
+) -> float:
+    """Return how many times longer than predicted exchanges take within steps, `least` or more.
 
     The factor f of ``without + f predicted = with_exchange`` on relative errors.
     """
     share = predicted / with_exchange
-    return max(1.0, float((1 - without / with_exchange) @ share / (share @ share)))
+    return max(least, float((1 - without / with_exchange) @ share / (share @ share)))
 
 
 def relative_error(predicted: FloatArray, measured: FloatArray) -> float:
