@@ -172,7 +172,7 @@ def test_work_around_sharded_units_is_found_beside_the_whole_step() -> None:
         gather = all_gather(cluster, n_bytes, 2) + 1e-3 + 5e-10 * n_bytes
         scatter = reduce_scatter(cluster, n_bytes, 2) + 2e-3 + 2e-9 * n_bytes
         for stage, extra in ((0, 0.0), (2, gather + scatter), (3, 2 * gather + scatter)):
-            figures = {"n_units": n_units, "n_tensors": 2, "n_bytes": n_bytes, "stage": stage}
+            figures = {"n_units": n_units, "n_bytes": n_bytes, "stage": stage}
             rows.append({**figures, "seconds": float(alone + n_units * extra)})
     found = fit_sharded(cluster, rows, 2)
     assert found["sharded_all_gather"].launch_s == pytest.approx(1e-3, rel=1e-3)

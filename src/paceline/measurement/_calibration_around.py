@@ -77,8 +77,8 @@ def fit_piped(rows: Rows) -> dict[str, Kernel]:
     return {"piped_point_to_point": Kernel(launch_s=launch, s_per_output_byte=slope)}
 
 
-def _key(row: Mapping[str, Any]) -> tuple[int, int, int]:
-    return row["n_units"], row["n_tensors"], row["n_bytes"]
+def _key(row: Mapping[str, Any]) -> tuple[int, int]:
+    return row["n_units"], row["n_bytes"]
 
 
 def _link_s(cluster: Cluster, kind: str, n_bytes: Any, n_workers: int) -> FloatArray:

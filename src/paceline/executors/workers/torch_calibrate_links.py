@@ -71,7 +71,8 @@ class _Parts:
         self.image = torch.ones(1, n_channels, _SIDE, _SIDE, device=device)
         self.n_part, self.n_bytes = n_channels // n_workers, 4 * self.image.numel()
         self.matrix = torch.ones(_WORK, _WORK, device=device)
-        self.window = Window(n_in=2 * _SIDE, n_out=2 * _SIDE, kernel=3, stride=1, padding=1)
+        n = n_workers * _SIDE
+        self.window = Window(n_in=n, n_out=n, kernel=3, stride=1, padding=1)
 
     def work(self) -> Tensor:
         """Compute for about a millisecond and make a new tensor."""
@@ -105,9 +106,8 @@ def measure_sharded(values: dict[str, Any], device: torch.device) -> list[_Row]:
             if stage:
                 _shard(network, stage)
             seconds = _steps(network, inputs, values["n_repeats"], device)
-            figures = {"n_units": n_units, "n_tensors": 2 * n_maps, "stage": stage}
-            n_bytes = 4 * n_maps * width * (width + 1)
-            rows.append({**figures, "n_bytes": n_bytes, "seconds": seconds})
+            figures = {"n_units": n_units, "n_bytes": 4 * n_maps * width * (width + 1)}
+            rows.append({**figures, "stage": stage, "seconds": seconds})
     return rows
 
 
