@@ -1,6 +1,7 @@
 """Calibration: its fits on planted times, and a small one of this machine."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from paceline.measurement._calibration_around import fit_divided, fit_piped, fit
 from paceline.measurement._calibration_fit import (
     Exchanges,
     LayerTime,
+    fit_crowd,
     fit_factor,
     fit_kernels,
     fit_line,
@@ -38,6 +40,7 @@ from paceline.measurement._calibration_fit import (
     held_out_error,
     least_together,
 )
+from paceline.measurement._calibration_links import _with_more_workers
 
 DEVICE = Device(name="d", peak_flops={"float32": 1e11}, memory_bytes=1e9, memory_bandwidth=1e10)
 
@@ -128,6 +131,43 @@ def test_crowding_follows_what_was_measured() -> None:
     assert cluster.exchange_crowding([2, 3]) == pytest.approx([1, 3])
     plain = Cluster(name="c", device=DEVICE, levels=one_level().levels, n_cores=2)
     assert plain.exchange_crowding([2, 4]) == pytest.approx([1, 2])
+    assert plain.crowding([1, 2, 3]) == pytest.approx([1, 1, 1.5])
+
+
+def test_exchanges_of_many_take_at_least_what_they_wait() -> None:
+    cluster = replace(one_level(), exchange_slowdowns=(1.0, 1.0, 2.0))
+    waiting = replace(cluster, exchange_floors_s=(0.0, 1e-4, 3e-3))
+    assert all_reduce(waiting, 1024.0, 3) == pytest.approx(2 * 3e-3)
+    assert all_reduce(waiting, 1024.0, 1) == 0.0
+    assert all_reduce(waiting, 1e9, 3) == all_reduce(cluster, 1e9, 3)
+
+
+def test_what_more_workers_add_to_exchanges_is_found_apart() -> None:
+    link = one_level(latency_s=2e-5, bandwidth=1e9, floor_s=2e-4)
+    truth = replace(link, exchange_floors_s=(0.0, 2e-4, 3e-3), exchange_slowdowns=(1, 1, 1.5))
+    n_bytes = 2.0 ** np.arange(10, 25)
+    noise = np.random.default_rng(0).normal(1, 0.03, (2, len(n_bytes)))
+    parts = {
+        n: Exchanges(
+            n_workers=np.full(len(n_bytes), float(n)),
+            n_bytes=n_bytes,
+            seconds=np.maximum(all_reduce(link, n_bytes, n), truth.exchange_floor(n)) * own,
+        )
+        for n, own in zip((2, 3), noise * [[1.0], [1.5]], strict=True)
+    }
+    found = _with_more_workers(replace(link, exchange_slowdowns=(1.0,)), parts)
+    assert found.exchange_slowdowns == pytest.approx((1.0, 1.0, 1.5), rel=0.05)
+    assert found.exchange_floors_s == pytest.approx((0.0, 2e-4, 4.5e-3), rel=0.05)
+
+
+def test_crowded_workers_are_found_from_steps_that_exchange() -> None:
+    rng = np.random.default_rng(0)
+    alone, exchange = 10 ** rng.uniform(-3, -1, 40), 10 ** rng.uniform(-3, -1, 40)
+    steps = (1.8 * alone + 1.6 * exchange) * rng.normal(1, 0.05, 40)
+    assert fit_crowd(alone, steps, exchange, least=1.5) == pytest.approx((1.8, 1.6), rel=0.05)
+    least, factor = fit_crowd(alone, alone + exchange, exchange, least=1.5)
+    assert least == 1.5
+    assert factor < 1.0
 
 
 def test_a_step_of_many_lasts_as_long_as_its_slowest_worker() -> None:

@@ -180,6 +180,9 @@ class Cluster:
     exchange_slowdowns
         How many times longer a collective of 1, 2, 3 … workers of a node takes than their link
         says. Empty: as many times longer as there are more workers than cores.
+    exchange_floors_s
+        Least seconds of a collective of 1, 2, 3 … workers of a node, before it is slowed down:
+        those that wait for a core begin later. Empty: the floor of the link.
     price_per_device_hour
         Money; None where unknown.
     currency
@@ -199,6 +202,7 @@ class Cluster:
     n_cores: int = 0
     slowdowns: tuple[float, ...] = ()
     exchange_slowdowns: tuple[float, ...] = ()
+    exchange_floors_s: tuple[float, ...] = ()
     price_per_device_hour: float | None = None
     currency: str = "USD"
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -223,13 +227,17 @@ class Cluster:
 
     def crowding(self, n_workers: ArrayLike) -> NDArray[np.float64]:
         """Return how many times longer each of so many workers computes than one alone."""
-        return self._waiting(n_workers) * self._measured(n_workers, self.slowdowns)
+        return self._waiting(n_workers) * self._measured(n_workers, self.slowdowns or (1.0,))
 
     def exchange_crowding(self, n_workers: ArrayLike) -> NDArray[np.float64]:
         """Return how many times longer so many workers exchange than their link says."""
         if self.exchange_slowdowns:
             return self._measured(n_workers, self.exchange_slowdowns)
         return self._waiting(n_workers)
+
+    def exchange_floor(self, n_workers: ArrayLike) -> NDArray[np.float64]:
+        """Return the least seconds of a collective of so many workers of a node."""
+        return self._measured(n_workers, self.exchange_floors_s or (0.0,))
 
     def can_overlap(self, n_workers: ArrayLike) -> NDArray[np.bool_]:
         """Return whether exchanges of so many workers can hide behind compute.
@@ -243,11 +251,9 @@ class Cluster:
         on_node = self._on_node(n_workers)
         return np.maximum(1.0, on_node / (self.n_cores or np.inf))
 
-    def _measured(self, n_workers: ArrayLike, slowdowns: tuple[float, ...]) -> NDArray[np.float64]:
-        on_node, counts = self._on_node(n_workers), np.arange(1, len(slowdowns) + 1)
-        if not slowdowns:
-            return np.ones_like(on_node)
-        return np.asarray(np.interp(on_node, counts, slowdowns), float)
+    def _measured(self, n_workers: ArrayLike, figures: tuple[float, ...]) -> NDArray[np.float64]:
+        on_node, counts = self._on_node(n_workers), np.arange(1, len(figures) + 1)
+        return np.asarray(np.interp(on_node, counts, figures), float)
 
     def _on_node(self, n_workers: ArrayLike) -> NDArray[np.float64]:
         most = float(self.devices_per_node or np.inf)

@@ -181,7 +181,8 @@ def _finish(
     cluster: Cluster, spans: list[Span], n: FloatArray, stride: ArrayLike, seconds: FloatArray
 ) -> FloatArray:
     """Apply the least time of a collective and the crowding of cores; one member costs nothing."""
+    n_near = n * np.asarray(stride, float)
     floor = reduce(np.maximum, (np.where(s.members > 1, s.floor_s, 0.0) for s in spans))
-    seconds = np.maximum(seconds, floor)
-    seconds = seconds * cluster.exchange_crowding(n * np.asarray(stride, float))
+    seconds = np.maximum(seconds, np.maximum(floor, cluster.exchange_floor(n_near)))
+    seconds = seconds * cluster.exchange_crowding(n_near)
     return np.where(n > 1, seconds, 0.0)

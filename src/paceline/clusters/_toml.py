@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -25,6 +25,12 @@ from paceline.files import check_schema, parse_toml
 SCHEMA = "paceline/cluster/1"
 
 _TOP = ("schema", *(f.name for f in fields(Cluster)))
+# one figure for every number of workers
+_BY_COUNT: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "slowdowns": ("numbers of at least 1", lambda x: 1 <= x < float("inf")),
+    "exchange_slowdowns": ("positive numbers", lambda x: 0 < x < float("inf")),
+    "exchange_floors_s": ("numbers of seconds", lambda x: 0 <= x < float("inf")),
+}
 # figures that may be 0
 _MAY_BE_ZERO = (
     *(
@@ -71,8 +77,8 @@ def cluster_from_dict(data: Mapping[str, Any], origin: str = "cluster") -> Clust
         reader.check_figure(found, name, "")
     if not isinstance(found.get("unverified", False), bool):
         reader.refuse("unverified", "must be true or false", found["unverified"])
-    for name in ("slowdowns", "exchange_slowdowns"):
-        found[name] = _slowdowns(reader, found.get(name, ()), name)
+    for name, (rule, holds) in _BY_COUNT.items():
+        found[name] = _by_count(reader, found.get(name, ()), name, rule, holds)
     found["device"] = _device(reader, found["device"])
     found["levels"] = _levels(reader, found["levels"])
     found["sources"] = _sources(reader, found.get("sources", {}))
@@ -81,9 +87,11 @@ def cluster_from_dict(data: Mapping[str, Any], origin: str = "cluster") -> Clust
     return Cluster(**found)
 
 
-def _slowdowns(reader: _Reader, data: Any, field: str) -> tuple[float, ...]:
-    if not isinstance(data, list | tuple) or not all(_is_number(x) and x >= 1 for x in data):
-        reader.refuse(field, "must be a list of numbers of at least 1", data)
+def _by_count(
+    reader: _Reader, data: Any, field: str, rule: str, holds: Callable[[float], bool]
+) -> tuple[float, ...]:
+    if not isinstance(data, list | tuple) or not all(_is_number(x) and holds(x) for x in data):
+        reader.refuse(field, f"must be a list of {rule}", data)
     return tuple(float(x) for x in data)
 
 

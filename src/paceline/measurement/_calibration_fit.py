@@ -226,6 +226,18 @@ def fit_factor(
     return max(least, float((1 - without / with_exchange) @ share / (share @ share)))
 
 
+def fit_crowd(
+    alone: FloatArray, with_exchange: FloatArray, predicted: FloatArray, *, least: float
+) -> tuple[float, float]:
+    """Return how many times longer crowded workers compute, `least` or more, and exchange.
+
+    The factors s and f of ``s alone + f predicted = with_exchange`` on relative errors.
+    """
+    columns = np.column_stack([alone, predicted]) / with_exchange[:, None]
+    (more, factor), _ = nnls(columns, 1 - least * columns[:, 0])
+    return float(least + more), float(factor)
+
+
 def relative_error(predicted: FloatArray, measured: FloatArray) -> float:
     """Return the mean of the absolute relative errors."""
     return float(np.mean(np.abs(predicted / measured - 1)))

@@ -73,7 +73,7 @@ class Plan:
     def _crowd_job(self, which: int, n: int) -> Job:
         """Return many short steps: some of them are disturbed on no worker."""
         probe = self.probes[which]
-        return replace(probe, n_steps=5 * probe.n_steps).job(n)
+        return replace(probe, n_steps=3 * probe.n_steps).job(n)
 
     @property
     def few(self) -> int:
@@ -82,9 +82,9 @@ class Plan:
 
     @property
     def crowded(self) -> tuple[int, ...]:
-        """Which networks are run by several workers at once: a small, a middle and a large one."""
+        """Which networks are run by several workers at once: small, middle and large ones."""
         last = len(self.probes) - 1
-        return tuple(sorted({0, last // 2, last}))
+        return tuple(sorted({0, last // 4, last // 2, last}))
 
 
 def _python() -> str:

@@ -72,7 +72,7 @@ def network_probes() -> tuple[NetworkProbe, ...]:
         probe("gpt", 8, 5, layers=2, width=192, heads=6, length=96, vocabulary=2048),
         probe("resattnet18", 8, 5, volume=24, filters=8),
         probe("resnet18", 8, 4, filters=64, image_size=32, n_classes=100),
-        probe("resnet18", 8, 5, filters=32, image_size=64, n_classes=10),
+        probe("resnet18", 8, 5, filters=40, image_size=56, n_classes=10),  # no powers of two
     )
 
 
