@@ -8,10 +8,10 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from paceline.errors import ExecutionError, InvalidInputError
+from paceline.executors._base import Pool
 from paceline.executors._gathering import Gathering, PoolLimits, RefusedJobError
 from paceline.executors._job import Job, RunRecord, WorkerRecord
 from paceline.executors._process import Keeper, WorkerProcess
@@ -20,7 +20,7 @@ from paceline.executors._template import Spawned, Template
 _START_TRIES = 3  # a free port may be taken before the workers bind it
 
 
-class WorkerPool:
+class WorkerPool(Pool):
     """Workers of one kind, started once and used for many jobs.
 
     Parameters
@@ -151,17 +151,6 @@ class WorkerPool:
         if self._gathering is not None:
             self._gathering.close()
         self._workers, self._keeper, self._gathering, self._ready = [], None, None, []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _start(self) -> None:
         self.kill()

@@ -7,11 +7,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from paceline.errors import InvalidInputError, UnknownNameError
-from paceline.executors._base import BaseExecutor
+from paceline.executors._base import BaseExecutor, Pool
 from paceline.executors._command import CommandExecutor, CommandRecord
 from paceline.executors._job import Job, RunRecord, WorkerRecord
 from paceline.executors._json_steps import JsonLinesSteps
@@ -109,7 +108,7 @@ class ScriptExecutor(BaseExecutor):
         return (self._command.environment or {}).get("PATH")
 
 
-class ScriptPool:
+class ScriptPool(Pool):
     """Starts the script for every job; nothing runs in between."""
 
     def __init__(self, command: CommandExecutor, n_workers: int, *, stop: bool) -> None:
@@ -131,17 +130,6 @@ class ScriptPool:
     def close(self) -> None:
         """Close it."""
         self._open = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _workers(record: CommandRecord, n_workers: int, started: float) -> tuple[WorkerRecord, ...]:

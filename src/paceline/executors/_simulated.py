@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Self
 
 from paceline.errors import InvalidInputError
-from paceline.executors._base import BaseExecutor
+from paceline.executors._base import BaseExecutor, Pool
 from paceline.executors._job import Job, RunRecord, WorkerRecord
 
 # of a step on one worker; the rest of the phases is communication
@@ -77,7 +75,7 @@ class SimulatedExecutor(BaseExecutor):
         return seconds * max(0.1, 1.0 + self.noise * self._random.gauss(0.0, 1.0))
 
 
-class SimulatedPool:
+class SimulatedPool(Pool):
     """Workers that pretend, with the interface of real ones."""
 
     def __init__(
@@ -137,14 +135,3 @@ class SimulatedPool:
     def close(self) -> None:
         """Close it."""
         self._open = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
