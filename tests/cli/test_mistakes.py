@@ -108,6 +108,38 @@ def test_predict_wants_rows_or_a_point(run: Callable, model: Path, study: Path) 
     refused(run("predict", model, "--at", "n_devices=0"), "n_devices > 0")
 
 
+def test_no_form_predicts_for_no_devices(run: Callable, study: Path, tmp_path: Path) -> None:
+    for form in ("posynomial", "corrected"):
+        model = tmp_path / f"{form}.json"
+        assert run("fit", study, "--form", form, "--seeds", 1, "-o", model).code == 0
+        refused(run("predict", model, "--at", "n_devices=0"), "n_devices > 0")
+
+
+def test_no_command_writes_over_what_it_reads(
+    run: Callable, model: Path, study: Path, tmp_path: Path
+) -> None:
+    data, copy = tmp_path / "data.csv", tmp_path / "model.json"
+    data.write_text(study.read_text())
+    copy.write_text(model.read_text())
+    linked = tmp_path / "link.csv"
+    linked.symlink_to(data)
+    for arguments in (
+        ("fit", data, "-o", data),
+        ("fit", data, "-o", linked),
+        ("compare", data, "-o", data),
+        ("import", data, "-o", data),
+        ("predict", copy, data, "-o", copy),
+        ("predict", copy, data, "-o", data),
+    ):
+        refused(run(*arguments), "must not be a file that the command reads")
+    assert (data.read_text(), copy.read_text()) == (study.read_text(), model.read_text())
+
+
+def test_a_limit_without_percent_sign_is_a_share(run: Callable, model: Path, study: Path) -> None:
+    refused(run("check", model, study, "--max-error", "5"), "Write 5% if")
+    assert run("check", model, study, "--max-error", "0.9").code == 0
+
+
 def test_rows_with_a_missing_column_are_refused(
     run: Callable, model: Path, tmp_path: Path
 ) -> None:

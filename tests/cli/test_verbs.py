@@ -106,7 +106,7 @@ def test_extrapolation_is_said_with_the_parameter_and_its_range(
 ) -> None:
     outcome = run("predict", model, "--at", "n_devices=64", "--output-format", "json")
     assert json.loads(outcome.out)["extrapolates"] == 1
-    assert "n_devices 64.0 not measured (measured from 1 to 3)" in " ".join(outcome.err.split())
+    assert "n_devices 64 not measured (measured from 1 to 3)" in " ".join(outcome.err.split())
 
 
 def test_an_unseen_level_is_said_and_refused_when_strict(run: Callable, model: Path) -> None:
@@ -114,6 +114,19 @@ def test_an_unseen_level_is_said_and_refused_when_strict(run: Callable, model: P
     assert loose.code == 0 and "known levels: " in " ".join(loose.err.split())
     strict = run("predict", model, "--at", "optimizer=lion", "--strict")
     assert strict.code == 2 and "adam" in strict.err and strict.out == ""
+
+
+def test_terms_that_were_asked_for_are_said_to_be(run: Callable, tmp_path: Path) -> None:
+    rows = [(b, n, 0.01 * b / n + 0.2) for b in (8, 16, 32, 64) for n in (1, 2, 4, 8)]
+    data = tmp_path / "data.csv"
+    data.write_text("batch,n_gpus,time_s\n" + "".join(f"{b},{n},{t}\n" for b, n, t in rows))
+    said = " ".join(
+        run("fit", data, "--form", "posynomial", "--terms", 7, "--seeds", 1).out.split()
+    )
+    assert "-> was asked for, with --terms 7." in said and "simplest" not in said
+    assert "7 terms were asked for; those that never mattered were dropped" in said
+    alone = run("fit", data, "--form", "posynomial", "--seeds", 1).out
+    assert "-> was chosen: the simplest" in " ".join(alone.split())
 
 
 def test_check_is_a_gate(run: Callable, model: Path, study: Path) -> None:

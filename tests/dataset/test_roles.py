@@ -34,6 +34,15 @@ def test_numbers_are_floats_and_texts_are_plain_strings() -> None:
     assert list(dataset.y) == [1.0, 1.1, 1.2]
 
 
+def test_dates_are_set_aside_unless_asked_for() -> None:
+    days = ["2026-05-01", "2026-05-02", "2026-05-03 12:30:00"]
+    dataset = read({"measured on": days, "x": VARIED})
+    assert list(dataset.X) == ["x"]
+    assert noted(dataset, "measured on", "--categorical")
+    assert list(read({"day": days, "x": VARIED}, categorical=["day"]).X) == ["day", "x"]
+    assert list(read({"version": ["1.2.3", "2.0", "2026-05"], "x": VARIED}).X) == ["version", "x"]
+
+
 def test_text_is_categorical_with_a_note_of_its_levels() -> None:
     dataset = read({"optimizer": ["adam", "sgd", "adam"], "x": VARIED})
     assert dataset.kinds == {"optimizer": "categorical", "x": "numeric"}

@@ -17,6 +17,7 @@ from paceline.estimators import (
     load_fit,
     save_fit,
 )
+from paceline.estimators._saved import fit_from_dict
 from paceline.validation import generate_study
 
 
@@ -67,6 +68,56 @@ def test_beyond_the_measured_range_the_interval_widens(
     far = result.predict(row.assign(n_devices=48.0)).iloc[0]
     assert near["extrapolates"] == 0 and far["extrapolates"] == 1
     assert far["upper_s"] / far["lower_s"] > near["upper_s"] / near["lower_s"]
+
+
+def test_an_unseen_level_spans_levels_whose_order_depends_on_the_row() -> None:
+    rng = np.random.default_rng(0)
+    device = rng.choice(["old", "new", "odd"], 240)
+    batch, n = rng.choice([8.0, 32, 128], 240), rng.choice([1.0, 2, 4, 8], 240)
+    slope = pd.Series(device).map({"old": 4.0, "new": 1.0, "odd": 0.3}).to_numpy()
+    fixed = pd.Series(device).map({"old": 0.2, "new": 0.5, "odd": 3.0}).to_numpy()
+    times = (0.01 * slope * batch / n + fixed) * np.exp(0.03 * rng.normal(size=240))
+    frame = pd.DataFrame({"device": device, "batch": batch, "n_devices": n, "time_s": times})
+    fitted = fit(Dataset.from_frame(frame), n_seeds=1)
+    rows = pd.DataFrame({"batch": [8.0, 128.0], "n_devices": [8.0, 1.0]})
+    unseen = fitted.predict(rows.assign(device="newest"))
+    for level in ("old", "new", "odd"):
+        known = fitted.predict(rows.assign(device=level))["predicted_s"]
+        assert (unseen["lower_s"] <= known).all() and (known <= unseen["upper_s"]).all()
+
+
+def scaled(jump: float) -> FitResult:
+    """A step that is shared out, and with more than four devices `jump` seconds on top."""
+    rng = np.random.default_rng(0)
+    batch, n = rng.choice([8.0, 32, 128], 200), rng.choice([1.0, 2, 4, 8], 200)
+    times = (0.02 * batch / n + 0.05 + jump * (n > 4)) * np.exp(0.02 * rng.normal(size=200))
+    frame = pd.DataFrame({"batch": batch, "n_devices": n, "time_s": times})
+    return fit(Dataset.from_frame(frame), n_seeds=1)
+
+
+def test_intervals_grow_faster_outside_where_the_end_of_the_range_was_unforeseeable() -> None:
+    smooth, jumping = scaled(0.0), scaled(0.3)
+    assert smooth.widening < 6.0 < jumping.widening
+    row = pd.DataFrame({"batch": [32.0], "n_devices": [32.0]})
+    far = jumping.predict(row).iloc[0]
+    assert far["upper_s"] / far["lower_s"] > 4.0
+    again = fit_from_dict(fit_to_dict(jumping))
+    assert again.predict(row).equals(jumping.predict(row))
+
+
+def test_levels_are_known_in_other_letters(result: FitResult) -> None:
+    row = pd.DataFrame([result.measured.typical()])
+    level = str(row["optimizer"].iloc[0])
+    shouted = result.predict(row.assign(optimizer=level.upper()))
+    assert shouted.equals(result.predict(row))
+
+
+def test_a_floor_of_few_repeats_is_not_stated() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"width": np.arange(1.0, 61.0), "time_s": rng.uniform(1, 2, 60)})
+    few = pd.concat([frame, frame.head(4)])
+    assert fit(Dataset.from_frame(few), n_seeds=1).noise_floor is None
+    assert fit(Dataset.from_frame(pd.concat([few, frame.head(1)])), n_seeds=1).noise_floor == 0.0
 
 
 def test_an_unseen_level_gets_an_interval_that_holds_all_known_levels(

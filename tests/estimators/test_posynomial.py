@@ -19,12 +19,14 @@ from paceline.estimators._posynomial._front import (
     standard_error,
 )
 from paceline.estimators._posynomial._problem import (
+    NEUTRAL,
     Constants,
     PosynomialProblem,
     Strengths,
     log_sum,
 )
 from paceline.estimators._posynomial._rows import layout_of
+from paceline.estimators._posynomial._simplify import express
 from paceline.estimators._posynomial._solve import renumber
 
 
@@ -148,6 +150,47 @@ def test_a_zero_of_a_parameter_has_a_factor_of_its_own() -> None:
     model = PosynomialRegressor().fit(X, y)
     predicted = model.predict(pd.DataFrame({"size": [0.0, 8.0]}))
     assert predicted == pytest.approx([5.0, 8.0], rel=0.05)
+
+
+def test_a_zero_may_end_one_term_and_leave_the_others() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "batch": rng.choice([8.0, 16, 32, 64], 300),
+            "offload": np.where(rng.uniform(size=300) < 0.15, 0.0, rng.uniform(50, 600, 300)),
+        }
+    )
+    truth = 0.01 * X["batch"] + 0.001 * X["offload"]
+    model = PosynomialRegressor().fit(X, truth * np.exp(0.02 * rng.normal(size=300)))
+    assert score(truth, model.predict(X)).mape < 0.03
+    none = X["offload"] == 0
+    assert score(truth[none], model.predict(X[none])).mape < 0.06
+    again = PosynomialExpression.from_dict(model.expression_.to_dict())
+    assert again == model.expression_
+
+
+def test_what_is_shown_is_what_was_fitted_with_zeros_and_levels() -> None:
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(
+        {
+            "a": rng.choice([0.0, 1, 2, 5], 200),
+            "b": rng.uniform(1, 9, 200),
+            "kind": rng.choice(["x", "y"], 200),
+        }
+    )
+    times = 0.1 * X["b"] * np.where(X["kind"] == "x", 1.0, 3.0) + X["a"] ** 1.5
+    model = PosynomialRegressor().fit(X, times * np.exp(0.05 * rng.normal(size=200)))
+    layout, tried = model.layout_, model.candidates_
+    problem = PosynomialProblem(
+        rows=layout.encode(X),
+        target=np.log(times.to_numpy()),
+        weights=np.full(200, 1 / 200),
+        strengths=NEUTRAL,
+    )
+    for place in range(len(tried.members)):
+        solution = tried.solution(place)
+        logs = log_sum(problem.log_terms(solution.constants, solution.kinds))
+        assert express(solution, layout).evaluate(X) == pytest.approx(np.exp(logs), rel=1e-9)
 
 
 def test_an_unseen_level_is_an_average_one() -> None:

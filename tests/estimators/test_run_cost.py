@@ -4,7 +4,7 @@ import pytest
 
 from paceline.dataset import Dataset
 from paceline.errors import InvalidInputError
-from paceline.estimators import FitResult, Run, fit, predict_run
+from paceline.estimators import FitResult, Run, batch_notes, fit, predict_run
 
 
 def fitted(time_per: str | None = "step") -> FitResult:
@@ -35,6 +35,15 @@ def test_a_run_takes_its_steps_devices_and_price(model: FitResult) -> None:
     assert run["device_hours"].to_numpy() == pytest.approx(step * steps * [1, 8] / 3600)
     assert run["money"].to_numpy() == pytest.approx(2 * run["device_hours"].to_numpy())
     assert (run["run_s_lower"] < run["run_s"]).all() and (run["run_s"] < run["run_s_upper"]).all()
+
+
+def test_a_batch_of_nobody_is_said_to_be_that_of_all(model: FitResult) -> None:
+    assert batch_notes(model) == ()
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"batch": rng.choice([16.0, 32, 64], 60), "n_gpus": rng.choice([1.0, 2], 60)})
+    frame = X.assign(time_s=0.01 * X["batch"] / X["n_gpus"] + 0.1)
+    (note,) = batch_notes(fit(Dataset.from_frame(frame, time_per="step"), n_seeds=1))
+    assert "`batch`" in note and "device_batch" in note
 
 
 def test_efficiency_is_the_share_of_a_lone_device(model: FitResult) -> None:

@@ -20,6 +20,11 @@ def parse_share(text: str) -> float:
         share = -1.0
     if not 0 < share < float("inf"):
         raise InvalidInputError(f"--max-error must be a share such as 10%, but got {text!r}.")
+    if share >= 1 and not text.strip().endswith("%"):
+        raise InvalidInputError(
+            f"--max-error must be a share such as 0.1 or have a percent sign, but got {text!r}. "
+            f"Write {number}% if that is what you mean."
+        )
     return share
 
 

@@ -46,7 +46,7 @@ def command(
 
     if output and not output.endswith((".csv", ".json")):
         raise InvalidInputError(f"-o must end in .csv or .json, but got {output!r}.")
-    check_writable(output)
+    check_writable(output, data)
     given = read_data(data, options)
     dataset = add_features(given, **settle_features(options))
     say_notes(dataset.notes[len(given.notes) :])

@@ -61,7 +61,7 @@ def command(data: str, output: str | None, output_format: str, **options: Any) -
     from paceline.reports import show_explanation
 
     _settle_form(options)
-    check_writable(output)
+    check_writable(output, data)
     dataset = read_data(data, options)
     names = ("penalty", "strength", "power_strength", "solver")
     settings = GenericRegressor(**{name: options[name] for name in names})

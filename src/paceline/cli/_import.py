@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from paceline.cli._options import data_options, format_option, read_data
-from paceline.cli._output import print_json
+from paceline.cli._output import check_writable, print_json
 from paceline.errors import InvalidInputError
 
 _SUFFIXES = (".db", ".csv", ".parquet", ".extrap", ".jsonl")
@@ -41,6 +41,8 @@ def command(file: str, output: str, append: bool, output_format: str, **options:
         raise InvalidInputError(f"--append needs a .db file, but got {output!r}.")
     if not output.endswith(_SUFFIXES):
         raise InvalidInputError(f"-o must end in {', '.join(_SUFFIXES)}, but got {output!r}.")
+    if not append:
+        check_writable(output, file)
     if append and Path(output).exists():
         _take_roles(output, options)
     dataset = read_data(file, options, keep_constant=append)

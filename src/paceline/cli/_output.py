@@ -54,11 +54,21 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int, str], None]]:
             bar.stop()
 
 
-def check_writable(path: str | None) -> None:
-    """Refuse early a path at which nothing can be written, before the work is done."""
+def check_writable(path: str | None, *inputs: str | None) -> None:
+    """Refuse early a path at which nothing can be written, or that is an input of the command."""
     if path is None:
         return
     target = Path(path)
+    for given in inputs:
+        if (
+            given is not None
+            and Path(given).exists()
+            and target.resolve() == Path(given).resolve()
+        ):
+            raise InvalidInputError(
+                f"-o must not be a file that the command reads, but both are {path!r}. "
+                f"Name another one."
+            )
     if target.is_dir():
         raise InvalidInputError(f"-o must name a file, but {path!r} is a folder.")
     if not target.resolve().parent.is_dir():

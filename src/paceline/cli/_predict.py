@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from paceline.cli._options import at_option, format_option, is_given, parse_at, say_notes
-from paceline.cli._output import print_json
+from paceline.cli._output import check_writable, print_json
 from paceline.errors import InvalidInputError
 
 
@@ -49,6 +49,7 @@ def command(
         raise InvalidInputError("Give either ROWS.csv or --at NAME=VALUE, not both or neither.")
     if samples is None and is_given("epochs", "price"):
         raise InvalidInputError("--epochs and --price need --samples, the samples of an epoch.")
+    check_writable(output, model, rows)
     run = None if samples is None else Run(n_samples=samples, n_epochs=epochs, price=price)
     fit = load_fit(model)
     if rows is None:
@@ -107,7 +108,7 @@ def _predict_rows(
 
 
 def _predict(fit: Any, rows: Any, run: Any, strict: bool) -> Any:
-    from paceline.estimators import predict_run
+    from paceline.estimators import batch_notes, predict_run
 
     X = fit.measured.read(rows)
     outside = fit.measured.outside(X)
@@ -115,13 +116,20 @@ def _predict(fit: Any, rows: Any, run: Any, strict: bool) -> Any:
         n_far = int((distance > 0).sum())
         if not n_far:
             continue
-        far = sorted({str(value) for value in X[name][distance > 0]})[:5]
+        far = [_value(value) for value in sorted(set(X[name][distance > 0]))[:5]]
         message = f"{name} {', '.join(far)} not measured ({fit.measured.describe(name)})"
         if strict and name in fit.measured.levels:
             raise InvalidInputError(f"--strict allows known levels only, but got {message}.")
         say_notes((f"{n_far} of {len(X)} rows extrapolate: {message}.",))
     predicted = fit.predict(rows)
-    return predicted if run is None else predicted.join(predict_run(fit, rows, run))
+    if run is None:
+        return predicted
+    say_notes(batch_notes(fit))
+    return predicted.join(predict_run(fit, rows, run))
+
+
+def _value(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def _write(table: Any, output: str) -> None:

@@ -48,7 +48,7 @@ def command(
 
     if workload is not None and cluster is None:
         raise InvalidInputError("--workload needs --cluster, on which its strategies are shown.")
-    check_writable(output)
+    check_writable(output, data, model, plan)
     fit = load_fit(model)
     dataset = _read(data, fit, options)
     read_plan, plan_run = _plan(plan)

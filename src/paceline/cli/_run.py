@@ -47,7 +47,7 @@ def command(plan: str, output: str | None, output_format: str, **options: Any) -
     from paceline.measurement import run_plan, store_run
     from paceline.scenario import load_plan
 
-    check_writable(output)
+    check_writable(output, plan)
     loaded = load_plan(plan)
     n = loaded.strategy.n_devices
     click.echo(f"Starting {n} worker{'s' if n > 1 else ''} ...", err=True)

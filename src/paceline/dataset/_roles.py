@@ -120,6 +120,11 @@ def _assign_guessed(
             found.add(name, "intrinsic", read_levels(column, locate))
         elif is_numeric(column):
             _add_guessed_number(name, read_numbers(column, locate), found)
+        elif is_date(column):
+            found.notes.append(
+                f"`{name}` holds dates and was set aside; keep it with `--categorical {name}`."
+            )
+            found.constant.append(name)
         elif is_identifier(column):
             found.notes.append(
                 f"`{name}` has {column.nunique()} different texts, as an identifier has, and was "
@@ -133,6 +138,12 @@ def _assign_guessed(
     guessed = [n for n, role in found.roles.items() if role == "intrinsic" and n not in texts]
     if guessed:
         found.notes.append(f"Taken as intrinsic: {', '.join(f'`{n}`' for n in guessed)}.")
+
+
+def is_date(column: Column) -> bool:
+    """Whether a column of text says when rows were measured: 2026-05-01, perhaps with a time."""
+    texts = column.dropna().astype(str).str.strip()
+    return bool(texts.str.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?").all())
 
 
 def is_identifier(column: Column) -> bool:

@@ -44,7 +44,7 @@ from paceline.estimators._posynomial import (
 from paceline.estimators._power_law import PowerLawRegressor
 from paceline.estimators._problem import Penalty, Problem
 from paceline.estimators._result import FitResult
-from paceline.estimators._run_cost import Run, predict_run
+from paceline.estimators._run_cost import Run, batch_notes, predict_run
 from paceline.estimators._saved import fit_to_dict, load_fit, save_fit
 from paceline.estimators._shares import (
     Shares,
@@ -118,6 +118,7 @@ __all__ = [
     "WorkerSpeed",
     "add_features",
     "aggregation_3_3",
+    "batch_notes",
     "compare",
     "default_members",
     "epoch_time_s",

@@ -19,7 +19,7 @@ from paceline.estimators._columns import Array
 from paceline.estimators._comparison_rows import Comparison, ComparisonRow
 from paceline.estimators._folds import Fold, Rows, folds_of, holdout_of
 from paceline.estimators._members import Factory, default_members
-from paceline.estimators._metrics import noise_floor, score
+from paceline.estimators._metrics import FEW_REPEATS, noise_floor, score
 from paceline.estimators._stability import Progress
 from paceline.units import format_percent
 
@@ -92,7 +92,7 @@ def compare(
         n_held_out=len(trial.held_out),
         n_folds=len(folds),
         split=split,
-        floor=noise_floor(dataset.y, dataset.groups()),
+        floor=noise_floor(dataset.y, dataset.groups(), FEW_REPEATS),
     )
 
 

@@ -12,15 +12,16 @@ from sklearn.base import clone
 from paceline.clusters import Cluster
 from paceline.dataset import Dataset, widen
 from paceline.errors import InvalidInputError, UnknownNameError
+from paceline.estimators._beyond import learn_widening
 from paceline.estimators._columns import Array
 from paceline.estimators._difficulty import Difficulty, learn_difficulty
 from paceline.estimators._feature_choice import add_features
 from paceline.estimators._features import features_of
 from paceline.estimators._forms import FORMS, Fitted, choose_form, fit_form
 from paceline.estimators._generic import GenericRegressor
-from paceline.estimators._intervals import MIN_RESIDUALS, log_residuals, thin_sorted
+from paceline.estimators._intervals import MIN_RESIDUALS, half_width, log_residuals, thin_sorted
 from paceline.estimators._measured import MeasuredRange
-from paceline.estimators._metrics import noise_floor, score
+from paceline.estimators._metrics import FEW_REPEATS, noise_floor, score
 from paceline.estimators._posynomial import layout_of
 from paceline.estimators._result import FitResult
 from paceline.estimators._stability import Progress, Stability, study_stability
@@ -117,11 +118,12 @@ def fit(
         scores=score(measured, predicted) if len(predicted) else None,
         residuals=residuals,
         difficulty=difficulty,
+        widening=learn_widening(fitted, dataset, groups, difficulty, half_width(residuals)),
         covers=_covers(group) if len(predicted) else "nothing",
         shares=_mean_shares(fitted.estimator, dataset),
         stability=_study(fitted, n_seeds, n_bootstrap, progress),
         n_rows=dataset.n_rows,
-        noise_floor=noise_floor(dataset.y, dataset.groups()),
+        noise_floor=noise_floor(dataset.y, dataset.groups(), FEW_REPEATS),
         notes=tuple(notes),
     )
 
@@ -144,7 +146,8 @@ def _check_fittable(dataset: Dataset) -> None:
         )
     if not len(dataset.X.columns):
         raise InvalidInputError(
-            "A fit needs at least one parameter that varies, but all columns are constant."
+            "A fit needs at least one parameter that varies, but beside the time every column is "
+            "constant, set aside or missing. Measure runs that differ in something."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,13 +81,16 @@ class MeasuredRange:
         return self.read(pd.DataFrame([{**filled, **point}])), filled
 
     def read(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Return the parameters of `rows`, numbers as numbers and levels as names."""
+        """Return the parameters of `rows`, numbers as numbers and levels as names.
+
+        A level that is known in other letters, ``true`` for ``True``, is that one.
+        """
         columns: dict[str, pd.Series[Any]] = {}
         for name in self.names:
             if name not in rows.columns:
                 raise UnknownNameError("column", name, map(str, rows.columns))
             if name in self.levels:
-                columns[name] = _labels(rows[name])
+                columns[name] = _labels(rows[name], self.levels[name])
             else:
                 columns[name] = _numbers(rows[name])
         return pd.DataFrame(columns, index=rows.index)
@@ -145,14 +148,20 @@ def _typical_row(measured: MeasuredRange, X: pd.DataFrame) -> pd.Series[Any]:
     return X.iloc[int(np.argmin(far))]
 
 
-def _labels(values: pd.Series[Any]) -> pd.Series[str]:
+def _labels(values: pd.Series[Any], known: Sequence[str]) -> pd.Series[str]:
     missing = values.isna().to_numpy(dtype=bool)
     if missing.any():
         raise InvalidInputError(
             f"`{values.name}` must have a level in every row, but row {int(missing.argmax()) + 1} "
             f"is blank. Fill it, or leave the row out."
         )
-    return values.map(level_name)
+    names = values.map(level_name)
+    return names.map({name: _as_known(name, known) for name in names.unique()})
+
+
+def _as_known(name: str, known: Sequence[str]) -> str:
+    alike = [level for level in known if level.casefold() == name.casefold()]
+    return name if name in known or len(alike) != 1 else alike[0]
 
 
 def _numbers(values: pd.Series[Any]) -> pd.Series[float]:

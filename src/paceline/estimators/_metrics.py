@@ -68,11 +68,15 @@ def score(measured: Any, predicted: Any) -> Scores:
         )
 
 
-def noise_floor(times: Any, groups: Any) -> float | None:
+FEW_REPEATS = 5  # with fewer, what they differ by is chance
+
+
+def noise_floor(times: Any, groups: Any, n_least: int = 1) -> float | None:
     """Return the error that repeats of one configuration leave even to a perfect model.
 
     The mean absolute deviation of repeats from their mean, relative to it. The mean of n
-    repeats has moved towards them, hence the factor sqrt(n / (n - 1)). None without repeats.
+    repeats has moved towards them, hence the factor sqrt(n / (n - 1)). None where fewer than
+    `n_least` rows repeat an earlier one: a floor of so few would be chance.
 
     Examples
     --------
@@ -85,7 +89,7 @@ def noise_floor(times: Any, groups: Any) -> float | None:
     centre = grouped.transform("mean").to_numpy()
     n_repeats = grouped.transform("size").to_numpy()
     repeated = n_repeats > 1
-    if not repeated.any():
+    if len(values) - len(grouped) < n_least:
         return None
     n = n_repeats[repeated]
     deviation = np.abs(values - centre)[repeated] / centre[repeated]

@@ -12,6 +12,7 @@ import pandas as pd
 from paceline.dataset import TimeBasis, html_card
 from paceline.estimators._columns import Array
 from paceline.estimators._difficulty import Difficulty
+from paceline.estimators._expression import positive
 from paceline.estimators._features import Features
 from paceline.estimators._intervals import half_width
 from paceline.estimators._measured import MeasuredRange
@@ -20,7 +21,6 @@ from paceline.estimators._stability import Stability
 from paceline.units import format_percent
 
 SCHEMA = "paceline/model/1"
-_WIDER = 3.0  # an interval one measured span outside is four times as wide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +54,8 @@ class FitResult:
         Number of rows fitted.
     noise_floor
         What repeats of one configuration differ by, as a share; None without repeats.
+    widening
+        How many times its width an interval gains one measured span outside what was measured.
     notes
         What a reader should know.
     features
@@ -72,6 +74,7 @@ class FitResult:
     n_rows: int
     difficulty: Difficulty | None = None
     noise_floor: float | None = None
+    widening: float = 3.0
     notes: tuple[str, ...] = field(default=())
     features: Features | None = None
 
@@ -102,6 +105,9 @@ class FitResult:
         interval is NaN when fewer than nine held-out residuals are known.
         """
         X = self.measured.read(rows)
+        for name in self.estimator.extrinsic or ():
+            if name in X:  # some are derived from the others
+                positive(X, name)
         predicted = self.estimator.predict(self.widen(X))
         distance = np.sum(list(self.measured.outside(X).values()), axis=0)
         below, above = self._half_widths(X, predicted, distance)
@@ -123,7 +129,7 @@ class FitResult:
         if width is None:
             return (np.full(len(X), np.nan),) * 2
         unit = 1.0 if self.difficulty is None else self.difficulty.at(X)
-        wide = np.minimum(width * unit * (1.0 + _WIDER * distance), 300.0)
+        wide = np.minimum(width * unit * (1.0 + self.widening * distance), 300.0)
         cheapest, dearest = self._level_range(X, predicted)
         floor = np.maximum(predicted, np.finfo(float).tiny)
         return (
@@ -132,14 +138,19 @@ class FitResult:
         )
 
     def _level_range(self, X: pd.DataFrame, predicted: Array) -> tuple[Array, Array]:
-        """Return the times with unseen levels replaced by the cheapest and the dearest known."""
-        known = self.estimator.expression_.levels
-        unknown = {name: ~X[name].isin(costs) for name, costs in known.items()}
-        if not any(unseen.any() for unseen in unknown.values()):
-            return predicted, predicted  # two more predictions would say the same
-        low, high = X.copy(), X.copy()
-        for name, unseen in unknown.items():
-            costs = known[name]
-            low.loc[unseen, name] = min(costs, key=costs.__getitem__)
-            high.loc[unseen, name] = max(costs, key=costs.__getitem__)
-        return self.estimator.predict(self.widen(low)), self.estimator.predict(self.widen(high))
+        """Return the times with unseen levels replaced by the cheapest and the dearest known.
+
+        Which these are may differ from row to row, so that all are tried.
+        """
+        cheapest, dearest = predicted.copy(), predicted.copy()
+        for name, known in self.measured.levels.items():
+            unseen = ~X[name].isin(known).to_numpy(dtype=bool)
+            if not unseen.any():
+                continue
+            rows = X[unseen]
+            times = np.array(
+                [self.estimator.predict(self.widen(rows.assign(**{name: k}))) for k in known]
+            )
+            cheapest[unseen] *= times.min(axis=0) / predicted[unseen]
+            dearest[unseen] *= times.max(axis=0) / predicted[unseen]
+        return cheapest, dearest

@@ -84,6 +84,17 @@ def _repeats(fit: FitResult, X: pd.DataFrame, run: Run) -> Array:
     return np.asarray(np.ceil(run.n_samples / _global_batch(X)) * run.n_epochs)
 
 
+def batch_notes(fit: FitResult) -> tuple[str, ...]:
+    """Return what is assumed of a batch whose name does not say whose it is."""
+    above, _ = global_batch_columns(fit.measured.names)
+    if fit.basis.time_per != "step" or fit.basis.batch is not None or not above:
+        return ()
+    return (
+        f"`{above[0]}` is taken as the batch of all devices together; call it device_batch and "
+        f"fit again if it is that of one.",
+    )
+
+
 def _global_batch(X: pd.DataFrame) -> Array:
     above, below = global_batch_columns([str(name) for name in X.columns])
     if not above:

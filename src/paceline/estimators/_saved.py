@@ -87,6 +87,7 @@ def fit_to_dict(fit: FitResult) -> dict[str, Any]:
         "measured": fit.measured.to_dict(),
         "scores": None if fit.scores is None else fit.scores.to_dict(),
         "noise_floor": fit.noise_floor,
+        "widening": fit.widening,
         "covers": fit.covers,
         "shares": dict(fit.shares),
         "stability": None if fit.stability is None else fit.stability.to_dict(),
@@ -117,6 +118,7 @@ def fit_from_dict(data: Mapping[str, Any]) -> FitResult:
         stability=None if stability is None else Stability.from_dict(stability),
         n_rows=int(data["n_rows"]),
         noise_floor=None if floor is None else float(floor),
+        widening=float(data.get("widening", 3.0)),  # what older files meant
         notes=tuple(str(note) for note in data["notes"]),
         features=None if features is None else Features.from_dict(features),
     )

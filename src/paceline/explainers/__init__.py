@@ -19,7 +19,7 @@ from paceline.explainers._posynomial_explanation import (
     PosynomialTermReading,
     RegimeChange,
 )
-from paceline.explainers._posynomial_formula import write_posynomial
+from paceline.explainers._posynomial_formula import write_posynomial, zero_sentences
 
 __all__ = [
     "CorrectionReading",
@@ -41,4 +41,5 @@ __all__ = [
     "explain_phases",
     "read_imbalance",
     "write_posynomial",
+    "zero_sentences",
 ]

@@ -11,6 +11,7 @@ import pandas as pd
 from paceline.dataset import TimeBasis, counts_all_devices
 from paceline.errors import UnknownNameError
 from paceline.estimators import FitResult, PosynomialExpression
+from paceline.explainers._facts import constants_in_words, errors_in_words
 from paceline.explainers._point import Point, in_parameters
 from paceline.explainers._posynomial_explanation import (
     CorrectionReading,
@@ -47,7 +48,6 @@ def explain_posynomial(
     basis = basis or (fit.basis if fit else TimeBasis())
     point = Point.of(fit, at or {}) if fit else _bare_point(expression, at or {})
     columns = point.columns
-    front = getattr(fit.estimator, "front_", None) if fit else None
     return PosynomialExplanation(
         formula=write_posynomial(expression),
         basis=str(basis),
@@ -60,10 +60,16 @@ def explain_posynomial(
         levels=_read_levels(expression, fit, point),
         regimes=regime_changes(expression, point),
         dominance=map_dominance(expression, point, over),
-        front=None if front is None else front.to_dict(),
+        front=_read_front(fit),
         correction=_read_correction(fit),
         warnings=_warnings(fit, point.row),
     )
+
+
+def _read_front(fit: FitResult | None) -> dict[str, Any] | None:
+    if fit is None or not hasattr(fit.estimator, "front_"):
+        return None
+    return {**fit.estimator.front_.to_dict(), "n_asked": fit.estimator.n_terms}
 
 
 def _bare_point(expression: PosynomialExpression, at: Mapping[str, Any]) -> Point:
@@ -156,22 +162,19 @@ def _level_words(ranked: tuple[tuple[str, float], ...]) -> str:
 
 def _facts(fit: FitResult | None, expression: PosynomialExpression) -> tuple[str, ...]:
     n_terms, n_constants = len(expression.terms), expression.n_constants
-    size = f"{n_terms} term{'s' if n_terms > 1 else ''}, {n_constants} independent constants"
+    size = f"{n_terms} term{'s' if n_terms > 1 else ''}, {constants_in_words(n_constants)}"
     if fit is None:
         return (size,)
-    facts = [f"{fit.form} form, {fit.n_rows} rows, {size}", *_derived(fit)]
-    if fit.scores is not None:
-        facts.append(
-            f"held-out error: mean {format_percent(fit.scores.mape)}, "
-            f"median {format_percent(fit.scores.median_ape)}, "
-            f"R2 {format_number(fit.scores.r2, 4)} ({fit.covers})"
-        )
-    if fit.noise_floor is not None:
-        facts.append(
-            f"noise floor: repeats of one configuration differ by "
-            f"{format_percent(fit.noise_floor)}, which no model can foresee"
-        )
-    return tuple(facts)
+    facts = [f"{fit.form} form, {fit.n_rows} rows, {size}", *_dropped(fit), *_derived(fit)]
+    return (*facts, *errors_in_words(fit))
+
+
+def _dropped(fit: FitResult) -> list[str]:
+    """Say where fewer terms are left than were asked for."""
+    asked, n_terms = fit.estimator.n_terms, len(fit.estimator.expression_.terms)
+    if asked is None or asked <= n_terms:
+        return []
+    return [f"{asked} terms were asked for; those that never mattered were dropped"]
 
 
 def _derived(fit: FitResult) -> list[str]:

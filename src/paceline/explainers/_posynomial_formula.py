@@ -109,12 +109,23 @@ def _line(head: str, parts: list[str], width: int) -> str:
 
 
 def _zeros(expression: PosynomialExpression, width: int) -> str:
-    lines = [
-        f"{name} = 0 counts as {format_number(expression.stand_ins[name], 3)} and multiplies "
-        f"the time by {format_number(factor, 3)}."
-        for name, factor in expression.zero_factors.items()
-    ]
+    lines = zero_sentences(expression)
     return "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in lines)
+
+
+def zero_sentences(expression: PosynomialExpression) -> list[str]:
+    """Return what a 0 of every parameter that was measured there does, in words."""
+    lines = []
+    for name, shared in expression.zero_factors.items():
+        factors = [shared * term.zero_factors.get(name, 1.0) for term in expression.terms]
+        if max(factors) - min(factors) <= _SAME * max(factors):
+            what = f"the time by {format_number(factors[0], 3)}"
+        else:
+            each = (f"term {k} by {format_number(f, 3)}" for k, f in enumerate(factors, 1))
+            what = ", ".join(each)
+        stand_in = format_number(expression.stand_ins[name], 3)
+        lines.append(f"{name} = 0 counts as {stand_in} and multiplies {what}.")
+    return lines
 
 
 def _levels(expression: PosynomialExpression, width: int) -> str:

@@ -96,7 +96,7 @@ def _posynomial_term(expression: PosynomialExpression, term: PosynomialTerm) -> 
     zeros = [
         f"<msub><mi>z</mi>{_name(name)}</msub>"
         for name, factor in expression.zero_factors.items()
-        if abs(factor - 1.0) > _SAME
+        if abs(factor * term.zero_factors.get(name, 1.0) - 1.0) > _SAME
     ]
     return [*parts, *collective, *levels, *zeros]
 

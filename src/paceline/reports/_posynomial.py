@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Mapping
+from typing import Any
 
 from paceline.explainers import DominanceMap, DoublingReading, PosynomialExplanation
 from paceline.reports._table import table
@@ -34,7 +36,10 @@ def show_posynomial(explanation: PosynomialExplanation) -> str:
 
 
 def _terms(explanation: PosynomialExplanation) -> str:
-    lines = [f"Where the time goes ({format_seconds(explanation.point_s)} at the point below)"]
+    whose = "" if explanation.correction is None else "of the formula alone "
+    lines = [
+        f"Where the time goes ({format_seconds(explanation.point_s)} {whose}at the point below)"
+    ]
     for term in explanation.terms:
         mean = "" if term.mean_share is None else f"{format_percent(term.mean_share)} on average, "
         shares = f"{mean}{format_percent(term.point_share)} at the point"
@@ -144,8 +149,18 @@ def _front(explanation: PosynomialExplanation) -> str:
         own = "per term" if m["owns_levels"] else "shared"
         rows.append([mark, str(m["n_terms"]), own, str(m["n_constants"]), _error(m)])
     lines = ["Other formulas that were tried", _indent(table(header, rows))]
-    text = "-> was chosen: the simplest within one standard error of the best that is allowed. "
-    return "\n".join([*lines, _wrapped(text + "Pick another with --terms K.", "  ", "  ")])
+    return "\n".join([*lines, _wrapped(_why(front), "  ", "  ")])
+
+
+def _why(front: Mapping[str, Any]) -> str:
+    if front["n_asked"] is not None:
+        return f"-> was asked for, with --terms {front['n_asked']}."
+    if front["members"][front["chosen"]]["error"] is None:
+        return "There are too few rows to compare formulas; --terms K gives one with K terms."
+    return (
+        "-> was chosen: the simplest within one standard error of the best that is allowed. "
+        "Pick another with --terms K."
+    )
 
 
 def _error(member: dict[str, float | None]) -> str:

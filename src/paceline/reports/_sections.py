@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from paceline.errors import InvalidInputError
-from paceline.explainers import PosynomialExplanation, ScalingReading, TermReading
+from paceline.explainers import (
+    PosynomialExplanation,
+    ScalingReading,
+    TermReading,
+    zero_sentences,
+)
 from paceline.reports._known import Known, plain_view
 from paceline.reports._mathml import level_table, typeset
 from paceline.reports._report import Chart, Material, Section, Table
@@ -73,13 +78,8 @@ def formula_section(known: Known) -> Section | str:
 
 def _formula_notes(known: Known) -> list[str]:
     expression = known.fit.estimator.expression_
-    notes = []
-    for name, factor in getattr(expression, "zero_factors", {}).items():
-        stand_in = format_number(expression.stand_ins[name], 3)
-        notes.append(
-            f"{name} = 0 counts as {stand_in} and multiplies the time by "
-            f"{format_number(factor, 3)}."
-        )
+    is_posynomial = isinstance(known.explanation, PosynomialExplanation)
+    notes = zero_sentences(expression) if is_posynomial else []
     correction = getattr(known.explanation, "correction", None)
     return notes + list(correction.words if correction is not None else ())
 

@@ -75,20 +75,20 @@ class Candidates:
     ) -> None:
         self._problem, self._layout, self._labels = problem, layout, labels
         self._strength = strength
+        self._grow = partial(_grow, layout=layout, seed=random_state, max_constants=max_constants)
         self._logs: dict[bool, Array] = {}
         self._lower: dict[bool, Array] = {}
         self._solutions: dict[tuple[bool, int], Solution] = {}
         for owns in _ways(problem, bool(folds)):
             own = self.with_strengths(problem, owns)
-            grow = partial(_grow, layout=layout, seed=random_state, max_constants=max_constants)
-            path = grow(own, n_terms=n_terms, is_patient=must_grow)
+            path = self._grow(own, n_terms=n_terms, is_patient=must_grow)
             n_terms = len(path)
             for k in range(n_terms):
                 self._solutions[owns, k] = path[k]
             logs: Array = np.full((n_terms, len(problem.rows)), np.nan)
             self._lower[owns] = np.zeros(n_terms)
             if folds:
-                logs = held_out_logs(own, folds, partial(grow, n_terms=n_terms))
+                logs = held_out_logs(own, folds, partial(self._grow, n_terms=n_terms))
                 self._lower[owns] = np.array([lowering(row, problem.target) for row in logs])
             self._logs[owns] = logs - self._lower[owns][:, None]
         self._keys = sorted(self._solutions, key=lambda key: self._express(key).n_constants)
@@ -110,6 +110,11 @@ class Candidates:
     def solution(self, place: int) -> Solution:
         """Return the constants of a member."""
         return self._solutions[self._keys[place]]
+
+    def regrow(self, problem: PosynomialProblem, place: int) -> Solution:
+        """Return the constants of a member of the same size, grown from other rows."""
+        owns, k = self._keys[place]
+        return self._grow(self.with_strengths(problem, owns), n_terms=k + 1)[-1]
 
     def held_out_logs(self, place: int) -> Array:
         """Return the log predictions of every row by a path grown without it."""

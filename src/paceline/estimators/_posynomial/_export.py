@@ -37,7 +37,12 @@ def to_python(expression: PosynomialExpression, name: str = "time_s") -> str:
     lines = ["import math", _PYTHON_HELPERS, ""]
     lines += [f"def {name}({', '.join(words.values())}):"]
     lines += ['    """Return the time in seconds; an unknown level counts as an average one."""']
-    lines += ["    shared = 1.0", *_python_zeros(expression, words)]
+    lines += [f"    shared = 1.0{_python_zeros(expression.zero_factors, words)}"]
+    # before any 0 is replaced by what stands in for it
+    lines += [
+        f"    term_{k} = 1.0{_python_zeros(term.zero_factors, words)}"
+        for k, term in enumerate(expression.terms, 1)
+    ]
     lines += [
         f"    {words[n]} = _number({n!r}, {words[n]}, {float(x)!r})"
         for n, x in expression.stand_ins.items()
@@ -45,18 +50,19 @@ def to_python(expression: PosynomialExpression, name: str = "time_s") -> str:
     lines += [f"    {words[n]} = _level({words[n]})" for n in expression.factors]
     lines += _python_factors("shared", useful(expression.factors), words)
     for k, term in enumerate(expression.terms, 1):
-        lines += [f"    term_{k} = {_python_product(term, words)}"]
+        lines += [f"    term_{k} *= {_python_product(term, words)}"]
         lines += _python_factors(f"term_{k}", useful(term.factors), words)
     terms = ", ".join(f"term_{k}" for k in range(1, len(expression.terms) + 1))
     lines += [f"    return shared * math.fsum([{terms}])"]
     return "\n".join(lines) + "\n"
 
 
-def _python_zeros(expression: PosynomialExpression, words: Mapping[str, str]) -> list[str]:
-    return [
-        f"    shared *= {float(factor)!r} if {words[name]} == 0 else 1.0"
-        for name, factor in expression.zero_factors.items()
-    ]
+def _python_zeros(zero_factors: Mapping[str, float], words: Mapping[str, str]) -> str:
+    return "".join(
+        f" * ({float(factor)!r} if {words[name]} == 0 else 1.0)"
+        for name, factor in zero_factors.items()
+        if factor != 1.0
+    )
 
 
 def _python_factors(
@@ -81,7 +87,7 @@ def to_latex(expression: PosynomialExpression, digits: int = 4) -> str:
     """Return an ``aligned`` formula, one term per line, with its level factors below."""
     lines = [_latex_term(term, k, digits) for k, term in enumerate(expression.terms, 1)]
     shared = [rf"f_{{{latex_name(name)}}}" for name in useful(expression.factors)]
-    shared += [rf"z_{{{latex_name(name)}}}" for name in expression.zero_factors]
+    shared += [rf"z_{{{latex_name(n)}}}" for n, f in expression.zero_factors.items() if f != 1.0]
     head = r"t &= " + r"\, ".join([*shared, r"\Bigl("] if shared else [""])
     text = head + " \\\\\n  &\\quad + ".join(lines) + (r" \Bigr)" if shared else "")
     return "\\begin{aligned}\n  " + text + _latex_factors(expression, digits) + "\n\\end{aligned}"
@@ -93,6 +99,7 @@ def _latex_term(term: PosynomialTerm, k: int, digits: int) -> str:
     if term.collective:
         parts.append(rf"\left(1 - \frac{{1}}{{{latex_name(term.collective)}}}\right)")
     parts += [rf"f_{{{k},{latex_name(name)}}}" for name in useful(term.factors)]
+    parts += [rf"z_{{{k},{latex_name(n)}}}" for n, f in term.zero_factors.items() if f != 1.0]
     return r"\, ".join(parts)
 
 
@@ -104,9 +111,19 @@ def _latex_factors(expression: PosynomialExpression, digits: int) -> str:
     for prefix, name, group in groups:
         text += f" \\\\\n  f_{{{prefix}{latex_name(name)}}} &= "
         text += latex_cases(dict(group), digits)
-    for name, factor in expression.zero_factors.items():
+    text += _latex_zeros("", expression.zero_factors, digits)
+    for k, term in enumerate(expression.terms, 1):
+        text += _latex_zeros(f"{k},", term.zero_factors, digits)
+    return text
+
+
+def _latex_zeros(prefix: str, zero_factors: Mapping[str, float], digits: int) -> str:
+    text = ""
+    for name, factor in zero_factors.items():
+        if factor == 1.0:
+            continue
         word = latex_name(name)
-        text += f" \\\\\n  z_{{{word}}} &= {latex_number(factor, digits)}"
+        text += f" \\\\\n  z_{{{prefix}{word}}} &= {latex_number(factor, digits)}"
         text += rf" \text{{ if }} {word} = 0 \text{{, else }} 1"
     return text
 
@@ -147,14 +164,12 @@ class _Symbols:
         self.expression, self.chosen, self.sympy = expression, chosen, sympy
 
     def total(self) -> Any:
-        shared = self.factors(self.expression.factors)
-        for name, factor in self.expression.zero_factors.items():
-            is_zero = self.sympy.Eq(self.symbol(name), 0)
-            shared *= self.sympy.Piecewise((self.number(factor), is_zero), (1, True))
+        shared = self.factors(self.expression.factors) * self.zeros(self.expression.zero_factors)
         return shared * self.sympy.Add(*map(self.term, self.expression.terms))
 
     def term(self, term: PosynomialTerm) -> Any:
         product = self.number(term.coefficient_s) * self.factors(term.factors)
+        product *= self.zeros(term.zero_factors)
         for name, power in term.powers.items():
             product *= self.value(name) ** self.number(power)
         return product * (1 - 1 / self.value(term.collective)) if term.collective else product
@@ -168,6 +183,13 @@ class _Symbols:
             for level, factor in group.items():
                 mark = self.sympy.Symbol(f"{name}={level}", nonnegative=True)
                 product *= self.number(factor) ** mark
+        return product
+
+    def zeros(self, zero_factors: Mapping[str, float]) -> Any:
+        product = self.sympy.Integer(1)
+        for name, factor in zero_factors.items():
+            is_zero = self.sympy.Eq(self.symbol(name), 0)
+            product *= self.sympy.Piecewise((self.number(factor), is_zero), (1, True))
         return product
 
     def symbol(self, name: str) -> Any:

@@ -37,12 +37,15 @@ class PosynomialTerm:
         Factors of levels that this term has on top of the shared ones.
     collective
         A number of devices n: the term carries ``1 - 1/n``, which vanishes on one device.
+    zero_factors
+        Factors of a 0 of numeric parameters that this term has on top of the shared ones.
     """
 
     coefficient_s: float
     powers: Mapping[str, float]
     factors: Factors = field(default_factory=dict)
     collective: str | None = None
+    zero_factors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +83,14 @@ class PosynomialExpression:
     @property
     def n_constants(self) -> int:
         """Number of independent constants: coefficients, powers, free level factors."""
-        n_shared = sum(_n_free(group) for group in self.factors.values())
-        n_shared += sum(factor != 1.0 for factor in self.zero_factors.values())
-        return n_shared + sum(
-            1 + len(t.powers) + sum(_n_free(group) for group in t.factors.values())
-            for t in self.terms
-        )
+        groups = [*self.factors.values(), *(g for t in self.terms for g in t.factors.values())]
+        n_zeros = sum(f != 1.0 for zeros in self._all_zeros for f in zeros.values())
+        n_powers = sum(1 + len(t.powers) for t in self.terms)
+        return n_powers + n_zeros + sum(map(_n_free, groups))
+
+    @property
+    def _all_zeros(self) -> list[Mapping[str, float]]:
+        return [self.zero_factors, *(term.zero_factors for term in self.terms)]
 
     def evaluate(self, X: pd.DataFrame) -> Vector:
         """Return the time in seconds of every row."""
@@ -99,13 +104,13 @@ class PosynomialExpression:
     def log_terms(self, X: pd.DataFrame) -> Any:
         """Return the logarithm of every term, one column each."""
         logs = {name: self._log(X[name]) for name in self.stand_ins}
-        common = self._log_common(X)
+        common = log_factors(self.factors, X) + _log_zeros(self.zero_factors, X)
         columns = []
         for term in self.terms:
             column = common + np.log(term.coefficient_s)
             for name, power in term.powers.items():
                 column = column + power * logs[name]
-            column = column + log_factors(term.factors, X)
+            column = column + log_factors(term.factors, X) + _log_zeros(term.zero_factors, X)
             if term.collective:
                 column = column + log_collective(np.exp(logs[term.collective]))
             columns.append(np.clip(column, -_MAX_LOG, _MAX_LOG))
@@ -115,12 +120,6 @@ class PosynomialExpression:
         x = not_negative(values)
         return np.log(np.where(x > 0, x, self.stand_ins[str(values.name)]))
 
-    def _log_common(self, X: pd.DataFrame) -> Vector:
-        total = log_factors(self.factors, X)
-        for name, factor in self.zero_factors.items():
-            total = total + np.where(X[name].to_numpy(dtype=float) == 0, np.log(factor), 0.0)
-        return total
-
     def constants(self) -> dict[str, float]:
         """Return every constant by name, coefficients in seconds."""
         named = {}
@@ -128,6 +127,7 @@ class PosynomialExpression:
             named[f"c[{k}]"] = term.coefficient_s
             named |= {f"p[{k},{name}]": power for name, power in term.powers.items()}
             named |= _named_factors(term.factors, f"{k},")
+            named |= {f"zero[{k},{name}]": factor for name, factor in term.zero_factors.items()}
         named |= _named_factors(self.factors, "")
         return named | {f"zero[{name}]": factor for name, factor in self.zero_factors.items()}
 
@@ -135,8 +135,8 @@ class PosynomialExpression:
         """Return what must hold of the numbers of an expression, and whether it does."""
         factors = [f for g in self.factors.values() for f in g.values()]
         factors += [f for t in self.terms for g in t.factors.values() for f in g.values()]
-        positive = [*factors, *self.stand_ins.values(), *self.zero_factors.values()]
-        positive += [t.coefficient_s for t in self.terms]
+        positive = [*factors, *self.stand_ins.values(), *(t.coefficient_s for t in self.terms)]
+        positive += [factor for zeros in self._all_zeros for factor in zeros.values()]
         powers = [p for t in self.terms for p in t.powers.values()]
         named = {
             n for t in self.terms for n in (*t.powers, *([t.collective] if t.collective else []))
@@ -147,6 +147,9 @@ class PosynomialExpression:
             "powers must be within 100": max(map(abs, powers), default=0.0) <= 100,
             "an expression must have terms": bool(self.terms),
             "terms must be of numeric parameters": named <= set(self.stand_ins),
+            "zeros must be of numeric parameters": all(
+                set(zeros) <= set(self.stand_ins) for zeros in self._all_zeros
+            ),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,6 +161,7 @@ class PosynomialExpression:
                     "powers": dict(t.powers),
                     "factors": _plain(t.factors),
                     "collective": t.collective,
+                    "zero_factors": dict(t.zero_factors),
                 }
                 for t in self.terms
             ],
@@ -195,6 +199,7 @@ class PosynomialExpression:
                     powers=_numbers(t["powers"]),
                     factors=_read_factors(t["factors"]),
                     collective=None if t["collective"] is None else str(t["collective"]),
+                    zero_factors=_numbers(t.get("zero_factors", {})),  # older files have none
                 )
                 for t in data["terms"]
             ),
@@ -216,6 +221,14 @@ def log_factors(factors: Factors, X: pd.DataFrame) -> Vector:
         codes, distinct = pd.factorize(X[name], use_na_sentinel=False)
         known = np.array([np.log(group.get(level_name(value), 1.0)) for value in distinct])
         total += known[codes]
+    return total
+
+
+def _log_zeros(zero_factors: Mapping[str, float], X: pd.DataFrame) -> Vector:
+    """Return the logarithm of the product of the factors of each row's zeros."""
+    total = np.zeros(len(X))
+    for name, factor in zero_factors.items():
+        total += np.where(X[name].to_numpy(dtype=float) == 0, np.log(factor), 0.0)
     return total
 
 

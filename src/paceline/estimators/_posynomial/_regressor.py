@@ -13,6 +13,7 @@ from paceline.estimators._base import BaseTimeRegressor
 from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold, folds_of
 from paceline.estimators._posynomial._candidates import Candidates
+from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import Front, choose
 from paceline.estimators._posynomial._problem import NEUTRAL, PosynomialProblem
 from paceline.estimators._posynomial._rows import layout_of
@@ -116,15 +117,23 @@ class PosynomialRegressor(BaseTimeRegressor):
         frame = self._read_predict(X)
         return self.expression_.evaluate(frame)
 
-    def _grow(self, frame: pd.DataFrame, times: Array, labels: Any) -> tuple[Any, Array]:
-        """Grow and choose; return the rows that were held out and what was predicted there."""
-        problem = PosynomialProblem(
+    def regrow(self, X: pd.DataFrame, y: Any, groups: Any) -> PosynomialExpression:
+        """Return an expression of the chosen kind, grown from other rows, as it comes."""
+        problem = self._problem(X, np.asarray(y, dtype=float), labels_of(X, groups))
+        return express(self.candidates_.regrow(problem, self.front_.chosen), self.layout_)
+
+    def _problem(self, frame: pd.DataFrame, times: Array, labels: Any) -> PosynomialProblem:
+        return PosynomialProblem(
             rows=self.layout_.encode(frame),
             target=np.log(times),
             weights=np.full(len(times), 1.0 / len(times)),
             strengths=NEUTRAL,
             independence=_independence(frame, labels),
         )
+
+    def _grow(self, frame: pd.DataFrame, times: Array, labels: Any) -> tuple[Any, Array]:
+        """Grow and choose; return the rows that were held out and what was predicted there."""
+        problem = self._problem(frame, times, labels)
         rows, folds = choice_folds(labels, self.random_state)
         n_terms = self._n_tried(len(times)) if folds else self.n_terms or 1
         tried = self.candidates_ = Candidates(

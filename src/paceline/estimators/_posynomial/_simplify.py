@@ -103,13 +103,12 @@ def _wishes(powers: Array) -> list[tuple[int, int, float]]:
 def express(solution: Solution, layout: Layout) -> PosynomialExpression:
     """Return a solution as an expression in seconds, largest coefficient first."""
     c = _centre(solution.constants, layout)
-    n_zeros = len(layout.zeros)
     terms = [_term(c, k, solution.kinds[k], layout) for k in range(len(c.base))]
     return PosynomialExpression(
         terms=tuple(terms),
         factors=_factors(c.shared, layout),
         stand_ins=dict(layout.stand_ins),
-        zero_factors=dict(zip(layout.zeros, np.exp(c.shared[:n_zeros]).tolist(), strict=True)),
+        zero_factors=_zero_factors(c.shared, layout),
     )
 
 
@@ -136,7 +135,12 @@ def _term(c: Constants, k: int, kind: int, layout: Layout) -> PosynomialTerm:
         powers=powers,
         factors=_factors(c.own[k], layout) if c.own.size else {},
         collective=layout.devices[kind - 1] if kind else None,
+        zero_factors=_zero_factors(c.own[k], layout) if c.own.size else {},
     )
+
+
+def _zero_factors(logs: Array, layout: Layout) -> dict[str, float]:
+    return dict(zip(layout.zeros, np.exp(logs[: len(layout.zeros)]).tolist(), strict=True))
 
 
 def _factors(logs: Array, layout: Layout) -> dict[str, dict[str, float]]:
