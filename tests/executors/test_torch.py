@@ -198,6 +198,12 @@ def test_a_network_larger_than_all_memory_fails_as_such(pool) -> None:
     assert run(pool).step_s
 
 
+def test_workers_that_are_launched_by_a_command_take_this_interpreter() -> None:
+    executor = FrameworkExecutor("torch", launch=lambda rank: ["env", f"LAUNCHED={rank}"])
+    with executor.warm().open(1) as pool:
+        assert run(pool).step_s
+
+
 def test_an_executor_without_its_framework_says_how_to_get_it(monkeypatch) -> None:
     monkeypatch.setenv("PACELINE_HOME", "/nowhere")
     executor = load_executor("mxnet")

@@ -124,7 +124,9 @@ class FrameworkExecutor(BaseExecutor):
 
     def open(self, n_workers: int, *, memory_bytes: int | None = None) -> WorkerPool:
         """Start workers and return when all are ready."""
-        python = self._python if self._launch is not None else self.python
+        # a given one may be elsewhere, where `launch` leads, and cannot be looked for here
+        is_elsewhere = self._launch is not None and self._python is not None
+        python = self._python if is_elsewhere else self.python
         if python is None:
             self._refuse()
         command = [python or sys.executable, str(_WORKERS / f"{self.name}_worker.py")]

@@ -26,6 +26,8 @@ else:
 
 _Row = dict[str, Any]
 _SMALL = 1 << 20  # bytes below which exchanges are short
+_LONG_S = 0.1  # exchanges that take longer are as long every time, so that few of them do
+_FEW = 3
 _SIDE = 8  # of the images that are divided
 _WORK = 384  # side of the matrices that are multiplied in between
 
@@ -172,7 +174,8 @@ def _steps(
         optimizer.zero_grad()
 
     step()
-    return [_timed(step, 1, device) for _ in range(n_repeats)]
+    is_long = _slowest(_timed(step, 1, device), device) > _LONG_S
+    return [_timed(step, 1, device) for _ in range(_FEW if is_long else n_repeats)]
 
 
 def _chains(
@@ -183,7 +186,16 @@ def _chains(
     n_calls, n_chains = (12, n_repeats) if is_small else (4, max(3, n_repeats // 2))
     with torch.no_grad():
         act()
+        if _slowest(_timed(act, 1, device), device) > _LONG_S:
+            n_calls, n_chains = 1, _FEW
         return [_timed(act, n_calls, device) for _ in range(n_chains)]
+
+
+def _slowest(seconds: float, device: torch.device) -> float:
+    """Return the longest time of all workers, who must agree on what to do next."""
+    longest = torch.tensor(seconds, device=device)
+    dist.all_reduce(longest, dist.ReduceOp.MAX)
+    return float(longest)
 
 
 def _timed(act: Callable[[], Any], n_calls: int, device: torch.device) -> float:
