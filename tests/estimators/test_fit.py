@@ -112,6 +112,15 @@ def test_levels_are_known_in_other_letters(result: FitResult) -> None:
     assert shouted.equals(result.predict(row))
 
 
+def test_a_row_unlike_all_others_is_named() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"width": np.arange(1.0, 61.0), "time_s": rng.uniform(1, 2, 60)})
+    assert not any("Check them" in note for note in fit(Dataset.from_frame(frame)).notes)
+    frame.loc[16, "time_s"] = 1e9
+    (note,) = [n for n in fit(Dataset.from_frame(frame)).notes if "Check them" in n]
+    assert note.startswith("row 17 took")
+
+
 def test_a_floor_of_few_repeats_is_not_stated() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"width": np.arange(1.0, 61.0), "time_s": rng.uniform(1, 2, 60)})

@@ -25,7 +25,10 @@ from paceline.estimators._metrics import FEW_REPEATS, noise_floor, score
 from paceline.estimators._posynomial import layout_of
 from paceline.estimators._result import FitResult
 from paceline.estimators._stability import Progress, Stability, study_stability
+from paceline.units import format_seconds
 
+_ODD = 100  # times longer or shorter than foretold: hardly the same kind of run
+_MOST_NAMED = 3
 _GENERIC_NOTE = "The generic form is one of the parameters alone: no features join them."
 
 
@@ -106,6 +109,7 @@ def fit(
     notes += fitted.notes
     known = _known(fitted, dataset, groups, group, notes)
     measured, predicted = np.asarray(dataset.y, dtype=float)[known], fitted.held_out[known]
+    notes += _note_odd_rows(known, measured, predicted)
     difficulty, residuals = _learn_width(dataset, known, predicted, groups, random_state)
     if fitted.form == "generic":
         dataset = add_features(dataset, "none")
@@ -168,6 +172,19 @@ def _known(
 
 def _covers(group: str | None) -> str:
     return "configurations not measured" if group is None else f"values of {group} not measured"
+
+
+def _note_odd_rows(known: Any, measured: Array, predicted: Array) -> list[str]:
+    """Name rows that took so unlike all others that somebody should look at them."""
+    odd = np.flatnonzero(log_residuals(measured, predicted) > np.log(_ODD))
+    if not len(odd):
+        return []
+    each = [f"row {known[i] + 1} took {format_seconds(measured[i])}" for i in odd[:_MOST_NAMED]]
+    more = f" and {len(odd) - _MOST_NAMED} more" if len(odd) > _MOST_NAMED else ""
+    return [
+        f"{', '.join(each)}{more}: over {_ODD} times more or less than the others lead one to "
+        f"expect. Check them."
+    ]
 
 
 def _learn_width(
