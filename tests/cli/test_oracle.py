@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from paceline.clusters import load_cluster, save_cluster
+from paceline.clusters import DeviceGroup, load_cluster, save_cluster
 from paceline.workloads import load_workload, save_graph
 
 Run = Callable[..., Any]
@@ -57,6 +57,34 @@ def test_degrees_are_taken_as_they_are(run: Run) -> None:
     assert (other["filter"], other["recompute"]) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("word", "wanted"),
+    [("1", True), ("True", True), ("yes", True), ("0", False), ("false", False), ("NO", False)],
+)
+def test_recomputation_is_on_or_off_in_words(word: str, wanted: bool) -> None:
+    from paceline.cli._oracle import parse_strategies
+
+    _, (strategy,) = parse_strategies((f"data=2,recompute={word}",))
+    assert strategy.recompute is wanted
+
+
+def test_unequal_devices_are_noted_once_and_the_smallest_must_suffice(
+    run: Run, tmp_path: Path
+) -> None:
+    from dataclasses import replace
+
+    path = tmp_path / "mixed.toml"
+    groups = (DeviceGroup(count=2), DeviceGroup(count=2, speed=0.5, memory_bytes=2**20))
+    save_cluster(replace(load_cluster("abci"), devices=groups, n_devices=4), path)
+    common = ("--cluster", path, "--device-batch", "8", "--strategy", "data")
+    done = run("oracle", "mlp", *common, "--devices", "2,4")
+    assert done.code == 0 and done.err.count("note:") == 1
+    note = " ".join(done.err.split())
+    assert "unequal devices" in note and "its usual one" in note and "`paceline plan`" in note
+    assert "in the smallest device in use." in " ".join(done.out.split())
+    assert next(line.count("!") for line in done.out.splitlines() if "data 4" in line) == 1
+
+
 def test_the_knee_is_shown_with_device_hours_and_money(run: Run, tmp_path: Path) -> None:
     from dataclasses import replace
 
@@ -68,7 +96,7 @@ def test_the_knee_is_shown_with_device_hours_and_money(run: Run, tmp_path: Path)
     assert done.code == 0
     assert "less than 20 %" in " ".join(done.out.split())
     header, best, *_ = done.out.splitlines()[-3:]
-    assert header.split()[-3:] == ["epoch", "device-hours", "USD"]
+    assert header.split()[-3:] == ["epoch", "device-h", "USD"]
     assert best.startswith("best")
     plain = run("oracle", *small, *common, "--knee")
     assert "less than 10 %" in " ".join(plain.out.split())
@@ -108,6 +136,10 @@ from torch import nn
 class Net(nn.Sequential):
     def __init__(self, width=8):
         super().__init__(nn.Linear(4, width), nn.ReLU(), nn.Linear(width, 2))
+
+class Wide(Net):
+    def __init__(self, width):
+        super().__init__(width)
 
 class Data(nn.Module):
     def forward(self, x):
@@ -150,6 +182,10 @@ def test_a_module_of_ones_own_is_traced(run: Run, module: Path) -> None:
         (("{}:Ne", "--input-shape", "4"), "Did you mean 'Net'"),
         (("{}:Net",), "--module needs --input-shape"),
         (("{}:Net", "--input-shape", "4,x"), "positive whole numbers"),
+        (("{}:Net", "--input-shape", "0"), "whole numbers, but got '0'. Try: 3,224,224"),
+        (("{}:Wide", "--input-shape", "4"), "it needs `width` too: it is given none, it takes "),
+        (("{}:Wide", "--input-shape", "4"), "takes width. Give it: --at width=VALUE"),
+        (("{}:Wide", "--input-shape", "4", "--at", "w=1"), "it does not take `w`"),
         (("{}", "--input-shape", "4"), "must be FILE:NAME"),
         (("nothing.py:Net", "--input-shape", "4"), "must name a readable Python file"),
     ],
@@ -199,7 +235,19 @@ GOOD = {"--cluster": "abci", "--devices": "4", "--global-batch": "64", "--strate
         ("mlp", {"--strategy": "data=x"}, "`data` must be a positive whole number"),
         ("mlp", {"--strategy": "data=2,=2"}, "NAME=DEGREE"),
         ("mlp", {"--strategy": "dat=4"}, "Did you mean 'data'"),
+        ("mlp", {"--strategy": "data=2,data=2"}, "'data' comes twice"),
+        ("mlp", {"--strategy": f"data=4,micro_batches={10**21}"}, "must be at most 1099511627776"),
+        ("mlp", {"--strategy": ""}, "must name one, but got ''. Try: --strategy data"),
+        ("mlp", {"--strategy": "data=4,recompute=maybe"}, "1, true or yes, or 0, false or no"),
+        ("mlp", {"--strategy": "data=4,recompute=off"}, "but got 'off'"),
+        ("mlp", {"--strategy": "data+zero3"}, "divides by `data` twice. Take: data or zero3"),
+        ("mlp", {"--global-batch": 10**21}, "range 1<=x<=1099511627776"),
+        ("mlp", {"--global-batch": None, "--device-batch": 10**21}, "1<=x<=1099511627776"),
+        ("mlp", {"--devices": "2097152"}, "--devices must be at most 1048576, but got '2097152'"),
+        ("mlp", {"--devices": "1..2097152"}, "must be at most 1048576, but got '1..2097152'"),
+        ("mlp", {"--cluster": "thesis-rtx2080"}, "(3), but one needs 4. Try: --devices 1..3"),
         ("mlp", {"--global-batch": "66"}, "multiple of 4 "),
+        ("mlp", {"--global-batch": "66"}, "but is 66: take 64 or 68."),
         ("mlp", {"--global-batch": "2"}, "4 devices share 2 samples"),
         ("mlp", {"--device-batch": "8"}, "either --global-batch"),
         ("mlp", {"--global-batch": None}, "either --global-batch"),

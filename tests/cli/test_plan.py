@@ -67,6 +67,18 @@ def test_objectives_and_deadlines(run: Run) -> None:
     assert devices[0] < devices[1]
 
 
+def test_the_price_has_the_clusters_currency(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "priced.toml"
+    priced = replace(load_cluster("abci"), price_per_device_hour=1.5, currency="EUR")
+    save_cluster(priced, path)
+    done = run("plan", *SMALL[:-1], path, "--devices", "4", "--global-batch", "64",
+               "--objective", "cheapest")  # fmt: skip
+    (price,) = [line for line in done.out.splitlines() if line.startswith("price of an epoch")]
+    assert price.endswith(" EUR")
+    assert "payload of exchanges" in done.out and "sent by a device" not in done.out
+    assert "more device time." in " ".join(done.out.split())
+
+
 def test_nothing_in_time_or_in_memory_is_exit_code_1(run: Run, tmp_path: Path) -> None:
     late = run("plan", *FOUR, "--deadline", "1s")
     assert late.code == 1 and late.out == ""
@@ -86,6 +98,11 @@ def test_nothing_in_time_or_in_memory_is_exit_code_1(run: Run, tmp_path: Path) -
         (("--deadline", "soon"), "with s, min, h or d, but got 'soon'"),
         (("--strategy", "pipeline=4,micro_batches=3"), "must be a multiple of 3"),
         (("--strategy", "data=8"), "at most 4 devices"),
+        (("--strategy", "data+zero3"), "divides by `data` twice. Take: data or zero3"),
+        (("--strategy", "data+zero3", "--devices", "2"), "divides by `data` twice"),
+        (("--strategy", ""), "--strategy must name one"),
+        (("--devices", "2097152"), "range 1<=x<=1048576"),
+        (("--global-batch", "1" + 21 * "0"), "range 1<=x<=1099511627776"),
         (("--strategy", "tensor+pipeline"), "--unrunnable"),
         (("--strategy", "pipelin"), "Did you mean 'pipeline'?"),
         (("--space", "s.toml"), "--space belongs to a model.json"),

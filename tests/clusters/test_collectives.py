@@ -18,6 +18,7 @@ from paceline.clusters import (
     all_reduce,
     all_to_all,
     broadcast,
+    list_clusters,
     load_cluster,
     parameter_server,
     point_to_point,
@@ -108,6 +109,19 @@ def test_more_bandwidth_or_less_latency_never_slows(collective, n, stride, m, fa
             levels[i] = replace(level, link=link)
             better = replace(cluster, levels=tuple(levels))
             assert collective(better, m, n, stride) <= collective(cluster, m, n, stride)
+
+
+@given(
+    st.sampled_from(list_clusters()),
+    st.integers(1, 4096),
+    st.sampled_from([1, 2, 3, 8, 64]),
+    st.floats(0, 1e10),
+)
+def test_an_all_reduce_costs_at_most_its_two_halves(name, n, stride, m) -> None:
+    """Else replicas that share weights out would gain by an artefact."""
+    cluster = load_cluster(name)
+    halves = reduce_scatter(cluster, m, n, stride) + all_gather(cluster, m, n, stride)
+    assert all_reduce(cluster, m, n, stride) <= halves * (1 + 1e-12)
 
 
 def test_two_nodes_of_a100_reach_what_was_measured() -> None:

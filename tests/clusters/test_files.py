@@ -117,6 +117,19 @@ def test_only_the_outermost_level_may_be_without_end(tmp_path: Path) -> None:
         load(tmp_path, two)
 
 
+def test_levels_limit_the_number_of_devices(tmp_path: Path) -> None:
+    second = GOOD[GOOD.index("[[levels]]") :].replace("size = 4", "size = 3")
+    assert load(tmp_path, GOOD).capacity == 4
+    assert load(tmp_path, GOOD + second).capacity == 12
+    assert load(tmp_path, GOOD + second.replace("size = 3", "size = 0")).capacity == 0
+    few = GOOD.replace("[device]", "n_devices = 3\n[device]", 1)
+    assert load(tmp_path, few).capacity == 3
+    many = GOOD.replace("[device]", "n_devices = 13\n[device]", 1)
+    rule = r"mine.toml: `n_devices` must be at most 4 \* 3 = 12, .* but got 13"
+    with pytest.raises(SchemaError, match=rule):
+        load(tmp_path, many + second)
+
+
 def test_an_unknown_cluster_answers_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'dgx-a100'"):
         load_cluster("dgx-a10")

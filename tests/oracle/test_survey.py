@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.clusters import Cluster, load_cluster
+from paceline.clusters import Cluster, DeviceGroup, load_cluster
 from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
 from paceline.oracle import (
     enumerate_strategies,
@@ -97,6 +97,39 @@ def test_what_fits_nowhere_is_named_with_what_is_short(
     found = survey(resnet, tiny, [2, 4], names=["data", "zero3"], global_batch=64)
     with pytest.raises(InfeasibleError, match=r"nearest is zero3 on 4 devices .* GiB more memory"):
         found.require_fit()
+
+
+def test_one_device_is_no_plural(resnet: LayerGraph, cluster: Cluster) -> None:
+    tiny = replace(cluster, device=replace(cluster.device, memory_bytes=2**20))
+    with pytest.raises(InfeasibleError, match=r"nearest is serial on 1 device \(serial\)"):
+        survey(resnet, tiny, [1], names=["serial"], global_batch=1).require_fit()
+
+
+def test_the_smallest_device_in_use_limits_memory(resnet: LayerGraph, cluster: Cluster) -> None:
+    groups = (DeviceGroup(count=2), DeviceGroup(count=2, memory_bytes=2**20))
+    mixed = replace(cluster, devices=groups, n_devices=4)
+    found = survey(resnet, mixed, [2, 4], names=["data"], device_batch=8)
+    assert found.result.fits.tolist() == [True, False]
+    assert "than the smallest of its devices has" in found.result.why(1)
+    with pytest.raises(InfeasibleError, match=r"in the 0\.0 GiB of the smallest device in use"):
+        survey(resnet, mixed, [4], names=["data"], device_batch=8).require_fit()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("data+zero3", "divides by `data` twice. Take: data or zero3"),
+        ("pipeline+tensor+gpipe", "`pipeline` twice. Take: pipeline[+]tensor or tensor[+]gpipe"),
+        ("data+data", "`data` twice. Take: data$"),
+    ],
+)
+def test_names_that_share_a_degree_are_refused(
+    resnet: LayerGraph, cluster: Cluster, name: str, words: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        enumerate_strategies(resnet, cluster, 8, names=["data", name])
+    with pytest.raises(InvalidInputError, match=words):
+        survey(resnet, cluster, [1], names=[name], global_batch=8)
 
 
 def test_what_is_impossible_is_bad_input(resnet: LayerGraph, cluster: Cluster) -> None:

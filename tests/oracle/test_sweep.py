@@ -298,8 +298,9 @@ def test_an_impossible_scenario_is_refused_with_the_layer_and_why(
         (Strategy(expert=2), 64, "no layer has experts"),
         (Strategy(pipeline=64), 64, "parts that may be cut apart"),
         (Strategy(data=128), 64, "128 devices share 64 samples"),
-        (Strategy(data=3), 64, "multiple of 3 .* but is 64"),
-        (Strategy(data=4, micro_batches=32), 64, r"multiple of 4 \* 32 = 128"),
+        (Strategy(data=3), 64, "multiple of 3 .* but is 64: take 63 or 66$"),
+        (Strategy(data=4, micro_batches=32), 64, r"multiple of 4 \* 32 = 128 .*: take 128$"),
+        (Strategy(data=2), 1, "2 devices share 1 sample$"),
         (Strategy(data=2, pipeline=2, shard=3), 64, "must be 0 or 1 in a pipeline"),
         (Strategy(virtual_stages=2), 64, "must be 1 but for interleaved"),
         (
@@ -350,5 +351,22 @@ def test_no_strategy_may_need_more_devices_than_there_are(
     resnet: LayerGraph, cluster: Cluster
 ) -> None:
     few = replace(cluster, n_devices=8)
-    with pytest.raises(InvalidInputError, match=r"than test has \(8\), but one needs 16"):
-        sweep(resnet, few, [Strategy(data=16)], global_batch=64)
+    node = replace(cluster, levels=cluster.levels[:1])  # of four, and no number is given
+    for here, n in ((few, 8), (node, 4)):
+        with pytest.raises(
+            InvalidInputError, match=rf"has \({n}\), but one needs 16. Try: --devices 1..{n}$"
+        ):
+            sweep(resnet, here, [Strategy(data=16)], global_batch=64)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_one_device_is_as_efficient_as_one_device(
+    resnet: LayerGraph, crowded: Cluster, optimizer: str
+) -> None:
+    slow = replace(crowded, slowdowns=(1.5, 2.0))
+    for here in (crowded, slow):
+        rows = sweep(
+            resnet, here, [Strategy(), Strategy(data=2)], global_batch=8, optimizer=optimizer
+        )
+        assert rows["efficiency"][0] == pytest.approx(1.0, rel=1e-12)
+        assert rows["efficiency"][1] < 1

@@ -1,5 +1,6 @@
 """The search for a plan: against every scenario there is, and what it says of its choice."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -139,6 +140,17 @@ def test_the_plan_says_why_and_how_far_behind_the_others_are(piped):
         assert other["behind"] >= 0
 
 
+def test_the_cheapest_is_compared_by_device_time(graph, cluster):
+    names = ["serial", "data", "filter"]
+    plan = plan_training(graph, cluster, 8, 64, objective="cheapest", names=names)
+    assert plan.runners_up
+    for other in plan.runners_up:
+        device_s = other["step_s"] * other["n_devices"]
+        assert other["behind"] == pytest.approx(device_s / plan.predicted["device_s"] - 1)
+        assert other["behind"] >= 0
+    assert re.search(r"costs [\d.]+ % more device time\.$", plan.reasons[1])
+
+
 def test_the_fastest_may_use_fewer_devices_unless_all_must_be(cluster):
     graph = load_workload("lenet5").graph()
     free = plan_training(graph, cluster, 64, 64)
@@ -226,8 +238,11 @@ def test_unknown_objectives_and_strategies_suggest_the_nearest(graph, cluster):
 
 
 def test_devices_that_are_not_there_are_refused(graph, cluster):
-    with pytest.raises(InvalidInputError, match="more devices than abci has"):
-        plan_training(graph, replace(cluster, n_devices=8), 16, 64)
+    node = replace(cluster, levels=cluster.levels[:1])
+    for here, n in ((replace(cluster, n_devices=8), 8), (node, 4)):
+        words = rf"more devices than abci has \({n}\), but got 16. Try: --devices {n}$"
+        with pytest.raises(InvalidInputError, match=words):
+            plan_training(graph, here, 16, 64)
 
 
 def test_a_predictor_takes_the_place_of_the_oracles_times(graph, cluster):

@@ -1,4 +1,4 @@
-"""Numbers of devices as people write them."""
+"""Numbers of devices as people write them, and how large numbers may be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import click
 from paceline.errors import InvalidInputError
 
 _RANGE = re.compile(r"(\d+)\.\.(\d+)(?:/(\d+))?")
-_MOST = 2**20
+MOST_DEVICES = 2**20
+# of a step or an epoch: times as many devices, still a whole number that arrays hold
+SAMPLES = click.IntRange(1, 2**40)
 
 
 class Devices(click.ParamType[list[int]]):
@@ -32,14 +34,23 @@ def _expand(part: str, whole: str) -> list[int]:
     match = _RANGE.fullmatch(part)
     if match:
         low, high = int(match[1]), int(match[2])
-        if 1 <= low <= high <= _MOST and match[3] != "0":
-            return _run(low, high, int(match[3]) if match[3] else 0)
-    elif part.isdigit() and 1 <= int(part) <= _MOST:
+        _check_most(high, whole)
+        if 1 <= low <= high and int(match[3] or 1) > 0:
+            return _run(low, high, int(match[3] or 0))
+    elif part.isdecimal() and int(part) >= 1:
+        _check_most(int(part), whole)
         return [int(part)]
     raise InvalidInputError(
         f"--devices must be positive numbers such as 8, 1,2,6, 1..1024 or 8..64/8, "
         f"but got {whole!r}."
     )
+
+
+def _check_most(n: int, whole: str) -> None:
+    if n > MOST_DEVICES:
+        raise InvalidInputError(
+            f"--devices must be at most {MOST_DEVICES}, but got {whole!r}. Take fewer."
+        )
 
 
 def _run(low: int, high: int, step: int) -> list[int]:

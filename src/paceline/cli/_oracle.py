@@ -9,19 +9,21 @@ from typing import Any
 
 import click
 
-from paceline.cli._devices import Devices
+from paceline.cli._devices import SAMPLES, Devices
 from paceline.cli._main import EXIT_NOT_GOOD
 from paceline.cli._options import (
     format_option,
     is_given,
     network_options,
     parse_at,
+    say_notes,
     strategy_option,
 )
 from paceline.cli._output import check_writable, print_json
 from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
 
 SCHEMA = "paceline/oracle/1"
+_SWITCH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 @click.command(
@@ -36,8 +38,8 @@ SCHEMA = "paceline/oracle/1"
 @click.option("--cluster", required=True, metavar="NAME|FILE", help="See: paceline list clusters.")
 @click.option("--devices", required=True, type=Devices(), help="A..B doubles; A..B/step; lists.")
 @strategy_option
-@click.option("--global-batch", type=click.IntRange(1), help="Samples of a step in all.")
-@click.option("--device-batch", type=click.IntRange(1), help="Samples of a step by device.")
+@click.option("--global-batch", type=SAMPLES, help="Samples of a step in all.")
+@click.option("--device-batch", type=SAMPLES, help="Samples of a step by device.")
 @click.option(
     "--knee",
     metavar="PERCENT",
@@ -45,7 +47,7 @@ SCHEMA = "paceline/oracle/1"
     flag_value="10%",
     help="Show the devices beyond which a doubling gains less [10%].",
 )
-@click.option("--samples", type=click.IntRange(1), help="Of an epoch [the dataset's, if known].")
+@click.option("--samples", type=SAMPLES, help="Of an epoch [the dataset's, if known].")
 @network_options("A parameter of the workload.")
 @click.option("-o", "--output", type=click.Path(), help="Write the table as .csv or .json.")
 @format_option
@@ -90,6 +92,7 @@ def command(
         **({"names": names} if names else {}),
     )
     n_samples = samples or known_samples(graph)
+    _note_unequal(found.result.cluster)
     try:
         found.require_fit()
         code = 0
@@ -100,6 +103,16 @@ def command(
         _write(found, n_samples, output)
     _print(found, n_samples, least_gain if code == 0 else None, output, output_format)
     return code
+
+
+def _note_unequal(cluster: Any) -> None:
+    if not cluster.is_even:
+        note = (
+            f"{cluster.name} has unequal devices: times are those of its usual one "
+            f"({cluster.device.name}), memory is that of the smallest in use. `paceline plan` "
+            "reckons with each."
+        )
+        say_notes((note,))
 
 
 def _check_batch(global_batch: int | None, device_batch: int | None) -> None:
@@ -166,11 +179,17 @@ def _traced(options: dict[str, Any]) -> Any:
     shape = [read_value(n) for n in options["input_shape"]]
     if not all(isinstance(n, int) and n > 0 for n in shape):
         raise InvalidInputError(
-            f"--input-shape must be positive whole numbers, but got {options['input_shape']!r}."
+            "--input-shape must be positive whole numbers, but got "
+            f"'{','.join(options['input_shape'])}'. Try: 3,224,224"
         )
     arguments = {n: read_value(v) for n, v in parse_at(options["at"]).items()}
     return trace_file(
-        Path(file), name, tuple(shape), arguments=arguments, vocabulary=options["vocabulary"]
+        Path(file),
+        name,
+        tuple(shape),
+        arguments=arguments,
+        vocabulary=options["vocabulary"],
+        option="--at",
     )
 
 
@@ -178,6 +197,12 @@ def parse_strategies(texts: tuple[str, ...]) -> tuple[list[str], list[Any]]:
     """Return names and whole strategies; all, where neither is given."""
     from paceline.oracle import list_strategies
 
+    for text in texts:
+        if not text.strip(", "):
+            raise InvalidInputError(
+                f"--strategy must name one, but got {text!r}. Try: --strategy data, or leave it "
+                "out for all"
+            )
     degrees = [text for text in texts if "=" in text]
     names = [n.strip() for text in texts if "=" not in text for n in text.split(",") if n.strip()]
     if degrees and names and is_given("strategies"):
@@ -197,10 +222,23 @@ def _strategy(text: str) -> Any:
         name, equals, value = (piece.strip() for piece in pair.partition("="))
         if not equals or not name or not value:
             raise InvalidInputError(f"--strategy must be NAME=DEGREE,…, but got {text!r}.")
-        parts[name] = read_value(value)
-    if "recompute" in parts:
-        parts["recompute"] = bool(parts["recompute"])
+        if name in parts:
+            raise InvalidInputError(
+                f"--strategy must name a degree once, but {name!r} comes twice in {text!r}. Leave "
+                "one out."
+            )
+        parts[name] = _switch(value) if name == "recompute" else read_value(value)
     return Strategy.from_dict(parts)
+
+
+def _switch(text: str) -> bool:
+    """Return whether recomputation is asked for."""
+    if text.lower() not in _SWITCH:
+        raise InvalidInputError(
+            f"`recompute` of --strategy must be 1, true or yes, or 0, false or no, but got "
+            f"{text!r}. Try: recompute=1"
+        )
+    return _SWITCH[text.lower()]
 
 
 def _print(

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from paceline.cli._devices import MOST_DEVICES, SAMPLES
 from paceline.cli._main import EXIT_NOT_GOOD
 from paceline.cli._options import format_option, network_options, parse_at, strategy_option
 from paceline.cli._oracle import parse_strategies, read_graph, read_value
@@ -28,8 +29,10 @@ _UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 )
 @click.argument("workload", required=False)
 @click.option("--cluster", metavar="NAME|FILE", help="See: paceline list clusters.")
-@click.option("--devices", type=click.IntRange(1), help="How many there are at most.")
-@click.option("--global-batch", type=click.IntRange(1), help="Samples of a step in all.")
+@click.option(
+    "--devices", type=click.IntRange(1, MOST_DEVICES), help="How many there are at most."
+)
+@click.option("--global-batch", type=SAMPLES, help="Samples of a step in all.")
 @click.option(
     "--predictor",
     default="oracle",
@@ -45,7 +48,7 @@ _UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
     help="fastest, cheapest (device time), or fewest devices in time.",
 )
 @click.option("--deadline", metavar="TIME", help="Of an epoch: 90, 90s, 15min, 2h, 1d.")
-@click.option("--samples", type=click.IntRange(1), help="Of an epoch [the dataset's, if known].")
+@click.option("--samples", type=SAMPLES, help="Of an epoch [the dataset's, if known].")
 @strategy_option
 @click.option("--use-all", is_flag=True, help="Use all devices, even where fewer are better.")
 @click.option("--unrunnable", is_flag=True, help="Also strategies that no executor runs yet.")

@@ -72,7 +72,7 @@ def _halving_all_reduce(spans: list[Span], n: FloatArray, m: FloatArray) -> Floa
 
 
 def _doubling_pass(spans: list[Span], n: FloatArray, m: FloatArray) -> FloatArray:
-    """Recursive doubling: log2(n) a + (n - 1) / n m b, level by level."""
+    """Recursive doubling: log2(n) a + (n - 1) / n m b, level by level; not a default either."""
     return sum(
         (
             _steps(s.members) * s.latency_s
@@ -128,5 +128,10 @@ ALGORITHMS: Mapping[str, Mapping[str, Member]] = {
     "broadcast": {"tree": _tree_broadcast, "scattered": _scattered_broadcast},
 }
 
-# by name only: no library takes it by default, and it would hide the ring
-NOT_CHOSEN = {("all_reduce", "halving")}
+# by name only: NCCL and gloo take rings by default, and these would hide them. All three or none:
+# else an all-reduce would cost more than the reduce-scatter and the all-gather that it is made of
+NOT_CHOSEN = {
+    ("all_reduce", "halving"),
+    ("all_gather", "doubling"),
+    ("reduce_scatter", "doubling"),
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -170,7 +171,7 @@ class Cluster:
     levels
         From the inside out: first the devices of a node.
     n_devices
-        How many there are; 0: as many as asked for.
+        How many there are; 0: as many as asked for, or as the levels have room for.
     n_cores
         Cores that workers on the CPU share; more workers than cores slow each other down.
         0: every device computes by itself.
@@ -208,6 +209,13 @@ class Cluster:
     sources: Mapping[str, str] = field(default_factory=dict)
     unverified: bool = False
     devices: tuple[DeviceGroup, ...] = ()
+
+    @property
+    def capacity(self) -> int:
+        """How many devices there can be: `n_devices`, and what levels have room for; 0: any."""
+        room = math.prod(int(level.size) for level in self.levels)
+        here = int(self.n_devices)
+        return min(room, here) if room and here else room or here
 
     @property
     def is_even(self) -> bool:

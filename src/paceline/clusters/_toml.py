@@ -84,6 +84,7 @@ def cluster_from_dict(data: Mapping[str, Any], origin: str = "cluster") -> Clust
     found["sources"] = _sources(reader, found.get("sources", {}))
     found["devices"] = _groups(reader, found.get("devices", ()))
     found["n_devices"] = _count(reader, found.get("n_devices", 0), found["devices"])
+    _check_room(reader, found["n_devices"], found["levels"])
     return Cluster(**found)
 
 
@@ -191,6 +192,16 @@ def _count(reader: _Reader, n_devices: int, groups: tuple[DeviceGroup, ...]) -> 
     if groups and n_devices not in (0, total):
         reader.refuse("n_devices", f"must be the {total} of `devices`, or be left out", n_devices)
     return total or n_devices
+
+
+def _check_room(reader: _Reader, n_devices: int, levels: tuple[Level, ...]) -> None:
+    """Refuse more devices than the levels join; without a size the outermost joins any number."""
+    sizes = [int(level.size) for level in levels]
+    room = math.prod(sizes)
+    if room and n_devices > room:
+        product = " * ".join(map(str, sizes)) + (f" = {room}" if len(sizes) > 1 else "")
+        rule = f"must be at most {product}, which `levels` have room for"
+        reader.refuse("n_devices", rule, n_devices)
 
 
 def _sources(reader: _Reader, data: Any) -> dict[str, str]:

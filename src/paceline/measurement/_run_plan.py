@@ -217,7 +217,7 @@ def _with_module(plan: Plan, module: str | None) -> Plan:
 
 
 def _check_devices(plan: Plan, cluster: Cluster) -> None:
-    here, largest = cluster.n_devices, max(max(devices) for devices in plan.placement)
+    here, largest = cluster.capacity, max(max(devices) for devices in plan.placement)
     if here and largest >= here:
         raise InvalidInputError(
             f"A placement must name devices of {cluster.name}, which has {here}, but got device "

@@ -126,7 +126,7 @@ def enumerate_strategies(
 def named_rows(name: str, n_devices: int, global_batch: int | None) -> list[Row]:
     """Return the strategies of one name; none when it cannot take so many devices."""
     parts = [_part(part) for part in name.split("+")]
-    degrees = [degree for degree, _, _ in parts if degree]
+    degrees = degrees_of(name)
     rows: list[Row] = []
     for factors in _factorings(n_devices, len(degrees)):
         given = dict(zip(degrees, factors, strict=True))
@@ -134,6 +134,27 @@ def named_rows(name: str, n_devices: int, global_batch: int | None) -> list[Row]
             given |= options
         rows += _with_micro_batches(name, given, global_batch)
     return rows
+
+
+def degrees_of(name: str) -> list[str]:
+    """Return the degrees that a name divides by, in its order.
+
+    Raises
+    ------
+    InvalidInputError
+        When two of its parts divide by the same: one would take the devices of the other.
+    """
+    parts = name.split("+")
+    degrees = [_part(part)[0] for part in parts]
+    for i, degree in enumerate(degrees):
+        first = degrees.index(degree)
+        if degree and first < i:
+            fewer = dict.fromkeys("+".join(parts[:k] + parts[k + 1 :]) for k in (i, first))
+            raise InvalidInputError(
+                f"Names joined by + must divide by different degrees, but {name!r} divides by "
+                f"`{degree}` twice. Take: {' or '.join(fewer)}"
+            )
+    return [degree for degree in degrees if degree]
 
 
 def table_of(rows: Sequence[Row]) -> StrategyTable:

@@ -164,7 +164,7 @@ class Rows:
             )
 
     def _check_devices(self, devices: Integers) -> None:
-        most = self.cluster.n_devices
+        most = self.cluster.capacity
         if most and (devices > most).any():
             row = int((devices > most).argmax())
             raise self.refuse(

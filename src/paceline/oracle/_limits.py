@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -83,20 +84,22 @@ def _batches(table: StrategyTable, global_batch: Integers) -> list[Rule]:
     few = global_batch < shares
 
     def too_few(table: StrategyTable, batch: Integers, row: int) -> str:
-        n = int(table["data"][row] * table["expert"][row])
+        n, all_ = int(table["data"][row] * table["expert"][row]), int(batch[row])
         return (
-            f"`data` must be at most the global batch, but {n} devices share "
-            f"{int(batch[row])} samples"
+            f"`data` must be at most the global batch, but {n} devices share {all_} "
+            f"sample{'s' if all_ > 1 else ''}"
         )
 
     def uneven(table: StrategyTable, batch: Integers, row: int) -> str:
         factors = [int(table[n][row]) for n in ("data", "expert", "micro_batches")]
         used = [f for f in factors if f > 1]
-        product = " * ".join(map(str, used))
-        equals = f" = {np.prod(used)}" if len(used) > 1 else ""
+        product, whole, given = " * ".join(map(str, used)), math.prod(used), int(batch[row])
+        equals = f" = {whole}" if len(used) > 1 else ""
+        below = given - given % whole
+        near = " or ".join(str(n) for n in (below, below + whole) if n)
         return (
             f"`global_batch` must be a multiple of {product}{equals} (data, expert, "
-            f"micro-batches), but is {int(batch[row])}"
+            f"micro-batches), but is {given}: take {near}"
         )
 
     return [

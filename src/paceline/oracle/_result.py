@@ -115,7 +115,16 @@ class SweepResult:
     @cached_property
     def fits(self) -> NDArray[np.bool_]:
         """Whether it is possible and every device has the memory."""
-        return self.is_possible & (self.memory_bytes <= self.cluster.device.memory_bytes)
+        return self.is_possible & (self.memory_bytes <= self.memory_limits)
+
+    @cached_property
+    def memory_limits(self) -> Array:
+        """Memory of the smallest device that a row uses: of the first so many of the cluster."""
+        n = self.table.n_devices
+        if self.cluster.is_even:
+            return np.full(len(n), float(self.cluster.device.memory_bytes))
+        smallest = np.minimum.accumulate(self.cluster.memories(int(n.max(initial=1))))
+        return np.asarray(smallest[np.minimum(n, len(smallest)) - 1])
 
     @cached_property
     def bottleneck(self) -> NDArray[np.int64]:
@@ -143,9 +152,10 @@ class SweepResult:
         for rule in self.rules:
             if rule.broken[row]:
                 return rule.words(self.table, self.global_batch, row)
-        lacks = self.memory_bytes[row] - self.cluster.device.memory_bytes
+        lacks = self.memory_bytes[row] - self.memory_limits[row]
         if not self.fits[row]:
-            return f"{lacks / 2**30:.1f} GiB more memory than the device has"
+            which = "the device" if self.cluster.is_even else "the smallest of its devices"
+            return f"{lacks / 2**30:.1f} GiB more memory than {which} has"
         return ""
 
     def epoch_s(self, n_samples: int) -> Array:

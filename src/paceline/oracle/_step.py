@@ -64,7 +64,7 @@ def _placed(
     found["stage_stride"] = block.strides["pipeline"].astype(float)
     found["gradient_total_s"] = exchanged.total_s
     found |= count_traffic(block, passes, scheme)
-    alone = _alone(block, model, global_batch)
+    alone = _alone(block, model, optimizer, global_batch)
     found["efficiency"] = alone / (block.table.n_devices * found["step_s"])
     return found
 
@@ -89,12 +89,18 @@ def _update(block: Block, model: ComputeModel, optimizer: str) -> Array:
     return np.asarray((least + share * (all_ - least)).max(axis=1) * block.crowding[:, 0])
 
 
-def _alone(block: Block, model: ComputeModel, global_batch: Integers) -> Array:
-    """Return the step of one device that has as many samples at a time as each has here."""
+def _alone(block: Block, model: ComputeModel, optimizer: str, global_batch: Integers) -> Array:
+    """Return the step of one device that has as many samples at a time as each has here.
+
+    It holds all weights and updates them once, behind its last piece of the batch.
+    """
     samples = np.maximum(global_batch / block.table.n_devices, 1.0)
     distinct_samples, which = np.unique(samples, return_inverse=True)
     whole = np.ones((1, len(block.columns)))
     shares = Shares(compute=whole, activation=whole, weight=whole)
     forward, backward = model.times(block.columns, distinct_samples, shares, block.numbers.scale)
     one = ((forward + backward) @ block.columns.counts)[which]
-    return global_batch / samples * one
+    weights = block.columns["n_parameters"] * block.numbers.weight
+    update = update_time(model.device, weights, optimizer=optimizer) @ block.columns.counts
+    crowding = float(block.cluster.crowding(1))
+    return np.asarray((global_batch / samples * one + update) * crowding)

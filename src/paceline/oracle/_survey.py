@@ -114,15 +114,20 @@ class Survey:
         if not result.is_possible.any():
             raise InvalidInputError(f"No strategy is possible. {self.names[0]}: {result.why(0)}.")
         if not result.fits.any():
-            need = np.where(result.is_possible, result.memory_bytes, np.inf)
-            row = int(np.argmin(need))
-            device = result.cluster.device
-            raise InfeasibleError(
-                f"No strategy fits in the {device.memory_bytes / 2**30:.1f} GiB of a "
-                f"{device.name}: the nearest is {self.names[row]} on {self.n_devices[row]} "
-                f"devices ({result.table.strategy(row)}), which needs "
-                f"{need[row] / 2**30:.1f} GiB, {result.why(row)}."
-            )
+            raise InfeasibleError(self._shortage())
+
+    def _shortage(self) -> str:
+        """Say what is short of memory by how much, of the strategy that comes nearest."""
+        result, need = self.result, self.result.memory_bytes
+        row = int(np.argmin(np.where(result.is_possible, need - result.memory_limits, np.inf)))
+        n, cluster = int(self.n_devices[row]), result.cluster
+        whose = f"a {cluster.device.name}" if cluster.is_even else "the smallest device in use"
+        return (
+            f"No strategy fits in the {result.memory_limits[row] / 2**30:.1f} GiB of {whose}: the "
+            f"nearest is {self.names[row]} on {n} device{'s' if n > 1 else ''} "
+            f"({result.table.strategy(row)}), which needs {need[row] / 2**30:.1f} GiB, "
+            f"{result.why(row)}."
+        )
 
 
 def survey(

@@ -167,11 +167,11 @@ def make_question(
 
 
 def _check_devices(cluster: Cluster, table: StrategyTable) -> None:
-    wanted = int(table.n_devices.max(initial=0))
-    if cluster.n_devices and wanted > cluster.n_devices:
+    wanted, here = int(table.n_devices.max(initial=0)), cluster.capacity
+    if here and wanted > here:
         raise InvalidInputError(
-            f"A strategy must not need more devices than {cluster.name} has "
-            f"({cluster.n_devices}), but one needs {wanted}."
+            f"A strategy must not need more devices than {cluster.name} has ({here}), but one "
+            f"needs {wanted}. Try: --devices {'1..' if here > 1 else ''}{here}"
         )
 
 

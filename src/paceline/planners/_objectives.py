@@ -34,6 +34,16 @@ def late_by(task: Task, step_s: ArrayLike) -> NDArray[np.float64]:
     return step * (task.steps_per_epoch or 1) - task.deadline_s
 
 
+def behind(task: Task, best: Candidate, other: Candidate) -> float:
+    """Return how much more another costs than the best, as a share of what is to be least.
+
+    That is device time where the cheapest is asked for, else the time of a step.
+    """
+    if task.objective == "cheapest":
+        return other.device_s / best.device_s - 1
+    return other.step_s / best.step_s - 1
+
+
 def choose(task: Task, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return those that fit, best first.
 
@@ -51,7 +61,8 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> list[Candidate]:
         raise InfeasibleError(
             f"An epoch must take at most {format_seconds(task.deadline_s or 0.0)}, but the "
             f"fastest plan, {fastest.strategy}, takes {format_seconds(epoch_s)} on "
-            f"{fastest.n_devices} devices. Give it more devices, or more time."
+            f"{fastest.n_devices} device{'s' if fastest.n_devices > 1 else ''}. Give it more "
+            "devices, or more time."
         )
     return order
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from paceline.oracle import SECONDS
 from paceline.planners._candidates import Candidate
+from paceline.planners._objectives import behind
 from paceline.planners._predictors import FitPredictor
 from paceline.planners._task import Task
 from paceline.units import format_number, format_percent, format_seconds
@@ -41,18 +42,25 @@ def explain_choice(task: Task, best: Candidate, others: Sequence[Candidate], n: 
 def _chosen(task: Task, best: Candidate, n: int) -> str:
     what = _WORDS.get(task.objective, "the fewest devices that meet the deadline")
     kind = " that can be run" if task.runnable_only else ""
-    return f"{best.strategy} has {what} of {n} scenarios{kind} on up to {task.n_devices} devices."
+    devices = f"{task.n_devices} device{'s' if task.n_devices > 1 else ''}"
+    looked = f"{n} scenario{'s' if n > 1 else ''}"
+    return f"{best.strategy} has {what} of {looked}{kind} on up to {devices}."
 
 
 def _against(task: Task, best: Candidate, others: Sequence[Candidate]) -> list[str]:
     if not others:
         return ["No other strategy of those asked for fits."]
     second = others[0]
-    longer = second.step_s / best.step_s - 1
-    if abs(longer) < 5e-4:
-        return [f"The next, {second.strategy}, takes as long."]
-    word = "longer" if longer > 0 else "less"
-    return [f"The next, {second.strategy}, takes {format_percent(abs(longer))} {word}."]
+    more, is_price = behind(task, best, second), task.objective == "cheapest"
+    if abs(more) < 5e-4:
+        words = "costs as much device time" if is_price else "takes as long"
+        return [f"The next, {second.strategy}, {words}."]
+    percent = format_percent(abs(more))
+    if is_price:
+        words = f"costs {percent} {'more' if more > 0 else 'less'} device time"
+    else:
+        words = f"takes {percent} {'longer' if more > 0 else 'less'}"
+    return [f"The next, {second.strategy}, {words}."]
 
 
 def _spends(best: Candidate) -> str:

@@ -147,7 +147,7 @@ def _more_in_flight(cut: CutStep, strategy: Strategy) -> Array:
 
 
 def _with_totals(figures: dict[str, float], memory: Array, n_stages: int) -> dict[str, float]:
-    """Add the fullest device, and what a device sends on average."""
+    """Add the fullest device, and the payload of a device's exchanges on average."""
     figures["memory_bytes"] = float(memory.max())
     own = [figures[name] for name in TRAFFIC[:2]]
     figures["traffic_bytes"] = sum(own) + figures[TRAFFIC[2]] / n_stages

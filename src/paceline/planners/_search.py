@@ -12,7 +12,7 @@ from paceline.oracle import SECONDS, TRAFFIC, PipelineRun, known_samples
 from paceline.planners._candidates import Candidate, work_out
 from paceline.planners._links import improve_placement
 from paceline.planners._mixed import work_out_mixed
-from paceline.planners._objectives import choose, front_rows, priced
+from paceline.planners._objectives import behind, choose, front_rows, priced
 from paceline.planners._reasons import explain_choice
 from paceline.planners._schedule import compare_schedules, tell_transfers_apart, time_step
 from paceline.planners._shortlist import Sifted, family_codes, sift
@@ -43,6 +43,8 @@ class PlanSearch:
         Of every stage's device.
     n_scenarios, n_fitting, n_worked_out
         How many were looked at, fit in memory, and were cut, placed and simulated.
+    currency
+        Of prices, where the cluster has one.
     """
 
     plan: Plan
@@ -53,6 +55,7 @@ class PlanSearch:
     n_scenarios: int
     n_fitting: int
     n_worked_out: int
+    currency: str = "USD"
 
 
 def plan_training(
@@ -151,6 +154,7 @@ def search_plans(
         n_scenarios=len(sifted.result),
         n_fitting=int(sifted.fits.sum()),
         n_worked_out=len(found),
+        currency=cluster.currency,
     )
 
 
@@ -214,7 +218,7 @@ def _plan(task: Task, order: Sequence[Candidate], n: int, cluster: str) -> Plan:
         replica_batches=best.replica_batches,
         predicted=_predictions(task, best),
         reasons=tuple(explain_choice(task, best, order[1:], n)),
-        runners_up=tuple(_runners_up(order)),
+        runners_up=tuple(_runners_up(task, order)),
         objective=task.objective,
     )
 
@@ -233,8 +237,8 @@ def _predictions(task: Task, best: Candidate) -> dict[str, float]:
     return priced(task, known)
 
 
-def _runners_up(order: Sequence[Candidate]) -> list[dict[str, Any]]:
-    """Return the best of every other kind of strategy, with how much longer each takes."""
+def _runners_up(task: Task, order: Sequence[Candidate]) -> list[dict[str, Any]]:
+    """Return the best of every other kind of strategy, with how much more each costs."""
     best = order[0]
     codes = family_codes(StrategyTable.from_strategies([c.strategy for c in order]))
     found, seen = [], {int(codes[0])}
@@ -248,7 +252,7 @@ def _runners_up(order: Sequence[Candidate]) -> list[dict[str, Any]]:
                 "n_devices": candidate.n_devices,
                 "step_s": candidate.step_s,
                 "memory_bytes": max(candidate.needed),
-                "behind": candidate.step_s / best.step_s - 1,
+                "behind": behind(task, best, candidate),
             }
         )
     return found[:_MOST_RUNNERS_UP]

@@ -109,8 +109,9 @@ def _table(
         for strategy in strategies:
             if strategy.n_devices > task.n_devices:
                 raise InvalidInputError(
-                    f"A strategy must need at most {task.n_devices} devices, but {strategy} "
-                    f"needs {strategy.n_devices}."
+                    f"A strategy must need at most {task.n_devices} "
+                    f"device{'s' if task.n_devices > 1 else ''}, but {strategy} needs "
+                    f"{strategy.n_devices}. Try: --devices {strategy.n_devices}"
                 )
         return StrategyTable.from_strategies(strategies)
     wanted = names or (PLANNED if task.runnable_only else EVERYTHING)
@@ -122,11 +123,8 @@ def _table(
         for n in counts
         if (taking := [name for name in wanted if _takes(name, n)])
     ]
-    if not tables:
-        raise InvalidInputError(
-            f"A strategy of {', '.join(wanted)} must have degrees above one that multiply to the "
-            f"number of devices, but none has for {task.n_devices}. Try: data"
-        )
+    if not tables:  # refused there, with the rule that the names break
+        return enumerate_strategies(task.graph, task.cluster, task.n_devices, names=wanted)
     return StrategyTable.concatenate(tables)
 
 

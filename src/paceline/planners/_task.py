@@ -69,11 +69,11 @@ class Task:
                 raise InvalidInputError(
                     f"`{name}` must be positive, but got {getattr(self, name)!r}."
                 )
-        here = self.cluster.n_devices
+        here = self.cluster.capacity
         if here and self.n_devices > here:
             raise InvalidInputError(
                 f"A plan must not use more devices than {self.cluster.name} has ({here}), but "
-                f"got {self.n_devices}."
+                f"got {self.n_devices}. Try: --devices {here}"
             )
         self._check_deadline()
 

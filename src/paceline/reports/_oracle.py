@@ -46,24 +46,31 @@ def show_survey(found: Survey, n_samples: int | None = None) -> str:
         batch = int(found.result.global_batch[rows[0]])
         shown = [0, 1, 2, 3, *([] if epoch_s is None else [4]), 5, 6, 7]
         picked = [[cell[i] for i in shown] for cell in cells]
-        title = f"{_devices(int(n))}, {batch} samples a step:"
+        title = f"{_devices(int(n))}, {_samples(batch)} a step:"
         blocks.append(f"{title}\n{table([_HEADER[i] for i in shown], picked)}")
     return "\n\n".join([*blocks, _notes(found)])
 
 
 def _title(found: Survey, n_samples: int | None) -> str:
     result = found.result
-    epoch = "" if n_samples is None else f", {n_samples} samples an epoch"
+    epoch = "" if n_samples is None else f", {_samples(n_samples)} an epoch"
+    gib = f"{result.cluster.device.memory_bytes / 2**30:.3g} GiB"
+    room = gib if result.cluster.is_even else "the smallest device in use"
+    n = found.n_scenarios
     text = (
-        f"{result.graph.name} on {result.cluster.name}: the best of {found.n_scenarios} "
-        f"scenarios by strategy{epoch}; * the fastest that fits, ! does not fit in "
-        f"{result.cluster.device.memory_bytes / 2**30:.3g} GiB."
+        f"{result.graph.name} on {result.cluster.name}: the best of {n} "
+        f"scenario{'s' if n > 1 else ''} by strategy{epoch}; * the fastest that fits, ! does not "
+        f"fit in {room}."
     )
     return textwrap.fill(text, _WIDTH)
 
 
 def _devices(n: int) -> str:
     return f"{n} device{'s' if n > 1 else ''}"
+
+
+def _samples(n: int) -> str:
+    return f"{n} sample{'s' if n > 1 else ''}"
 
 
 def _row(found: Survey, row: int, epoch_s: object) -> list[str]:
@@ -98,6 +105,8 @@ def short_label(strategy: Strategy) -> str:
     'data 16 filter 4'
     >>> short_label(Strategy(data=16, tensor=8, pipeline=8, micro_batches=32))
     'd16 p8 t8 m32'
+    >>> short_label(Strategy(data=1024, shard=3, tensor=2))
+    'z3:1024 t2'
     """
     degrees = {n: getattr(strategy, n) for n in DEGREES if getattr(strategy, n) > 1}
     words = [f"{_word(name, strategy)} {n}" for name, n in degrees.items()] or ["serial"]
@@ -106,8 +115,8 @@ def short_label(strategy: Strategy) -> str:
     label = " ".join([*words, *extras])
     if len(label) <= _LABEL:
         return label
-    initials = [f"{_word(name, strategy)[0]}{n}" for name, n in degrees.items()]
-    return " ".join([*initials, *(extra[:4] for extra in extras)])
+    initials = [f"{_initial(name, strategy)}{n}" for name, n in degrees.items()]
+    return " ".join([*initials, *(e.replace("recompute", "reco") for e in extras)])
 
 
 def _word(name: str, strategy: Strategy) -> str:
@@ -116,7 +125,14 @@ def _word(name: str, strategy: Strategy) -> str:
     if name == "pipeline":
         names = {"sequential": "layer", "1f1b": "pipeline"}
         return names.get(strategy.schedule, strategy.schedule)
-    return "x" if name == "context" else name
+    return name
+
+
+def _initial(name: str, strategy: Strategy) -> str:
+    if name == "data" and strategy.shard:
+        return f"z{strategy.shard}:"
+    # a channel has the c already
+    return "x" if name == "context" else _word(name, strategy)[0]
 
 
 def _notes(found: Survey) -> str:
@@ -141,17 +157,28 @@ def show_knees(found: Survey, knees: Mapping[str, Knee], n_samples: int | None =
         at = frame[(frame["n_devices"] == knee.n_devices) & frame["fits"]]
         row = at[at["best"]] if name == "best" else at[at["strategy"] == name]
         rows.append(_knee_row(name, knee, row.iloc[0], n_samples is not None))
-    header = ["strategy", "devices", "next doubling", "samples/s"]
-    header += ["epoch", "device-hours"] if n_samples is not None else []
+    header = ["strategy", "devices", "doubled", "samples/s"]
+    header += ["epoch", "device-h"] if n_samples is not None else []
     has_price = "money" in frame and n_samples is not None
     header += [found.result.cluster.currency] if has_price else []
     title = textwrap.fill(
         f"{found.result.graph.name} on {found.result.cluster.name}: devices beyond which a "
         f"further doubling adds less than {100 * least:.3g} % to the rate, by strategy; "
-        "'> n': every doubling up to n still pays.",
+        "'> n': every doubling up to n still pays; doubled: what the next one would add.",
         _WIDTH,
     )
-    return f"{title}\n\n{table(header, [row[: len(header)] for row in rows])}"
+    shown = [row[: len(header)] for row in rows]
+    return f"{title}\n\n{table(header, _with_short_names(header, shown))}"
+
+
+def _with_short_names(header: list[str], rows: list[list[str]]) -> list[list[str]]:
+    """Cut names that would make a table wider than a terminal."""
+    others = [
+        max(map(len, column)) + 2
+        for column in zip(header[1:], *(r[1:] for r in rows), strict=True)
+    ]
+    room = _WIDTH - sum(others)
+    return [[n if len(n) <= room else f"{n[: room - 2]}..", *rest] for n, *rest in rows]
 
 
 def _knee_row(name: str, knee: Knee, row: object, has_epoch: bool) -> list[str]:

@@ -31,7 +31,7 @@ def show_plan(found: PlanSearch, cluster: str = "") -> str:
         How people call the cluster; empty: as the plan does.
     """
     plan = found.plan
-    blocks = [_title(plan, cluster or plan.cluster), _times(plan), _stages(found)]
+    blocks = [_title(plan, cluster or plan.cluster), _times(plan, found.currency), _stages(found)]
     if found.run is not None:
         blocks.append(show_gantt(found.run))
     blocks += [_reasons(plan), _runners_up(plan), _schedules(found), _front(found.front)]
@@ -42,13 +42,13 @@ def _title(plan: Plan, cluster: str) -> str:
     name = plan.workload.get("name") or plan.workload.get("module", {}).get("name", "network")
     n = plan.strategy.n_devices
     text = (
-        f"{name} on {n} device{'s' if n > 1 else ''} of {cluster}, {plan.global_batch} samples a "
-        f"step: {plan.strategy}."
+        f"{name} on {n} device{'s' if n > 1 else ''} of {cluster}, {plan.global_batch} "
+        f"sample{'s' if plan.global_batch > 1 else ''} a step: {plan.strategy}."
     )
     return textwrap.fill(text, _WIDTH)
 
 
-def _times(plan: Plan) -> str:
+def _times(plan: Plan, currency: str) -> str:
     predicted = plan.predicted
     step = predicted["step_s"]
     words: dict[str, float] = {}
@@ -65,10 +65,12 @@ def _times(plan: Plan) -> str:
         if name in predicted:
             rows.append([word, format_seconds(predicted[name]), ""])
     if "epoch_cost" in predicted:
-        rows.append(["price of an epoch", format_number(predicted["epoch_cost"]), ""])
+        price = f"{format_number(predicted['epoch_cost'])} {currency}"
+        rows.append(["price of an epoch", price, ""])
     rows.append(["memory, fullest", f"{format_number(predicted['memory_bytes'] / 2**30)} GiB", ""])
-    sent = predicted["traffic_bytes"] / 2**20
-    rows.append(["sent by a device", f"{format_number(sent)} MiB", ""])
+    # what collectives carry; what a device sends for it depends on their algorithm
+    payload = predicted["traffic_bytes"] / 2**20
+    rows.append(["payload of exchanges", f"{format_number(payload)} MiB", ""])
     return table(["part of a step", "time", "share"], rows)
 
 
@@ -129,7 +131,8 @@ def _runners_up(plan: Plan) -> str:
         ]
         for other in plan.runners_up
     ]
-    return table(["runner-up", "devices", "step", "behind"], rows)
+    by = "device time" if plan.objective == "cheapest" else "behind"
+    return table(["runner-up", "devices", "step", by], rows)
 
 
 def _schedules(found: PlanSearch) -> str:

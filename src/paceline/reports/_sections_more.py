@@ -245,7 +245,7 @@ def _plan_tables(view: PlanView) -> Iterator[Table]:
         if "step_s" in other
     )
     if others:
-        header = ("runner-up", "step", "slower by")
+        header = ("runner-up", "step", "behind by")
         yield Table(header=header, rows=others, caption="Runners-up")
 
 

@@ -57,11 +57,12 @@ class Plan:
         Samples of every replica in a step.
     predicted
         ``step_s`` and its parts in seconds, ``memory_bytes`` of the fullest device,
-        ``traffic_bytes`` that a device sends in a step.
+        ``traffic_bytes``, the payload of a device's exchanges in a step.
     reasons
         Why this plan was chosen, one sentence each.
     runners_up
-        Other strategies with how much slower each is: ``{"strategy", "step_s", "behind"}``.
+        Other strategies with how far ``behind`` each is, as a share of the step or, for the
+        ``cheapest``, of its device time: ``{"strategy", "step_s", "behind"}``.
     objective
         What was asked for.
     """

@@ -11,6 +11,7 @@ from paceline.errors import InvalidInputError, UnknownNameError
 
 DEGREES = ("data", "spatial", "pipeline", "filter", "channel", "tensor", "context", "expert")
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "sequential", "unlocked")
+_MOST = 2**40  # of a degree or of pieces: arrays hold what a million devices make of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,8 @@ class Strategy:
                 raise InvalidInputError(
                     f"`{name}` must be a positive whole number, but got {value!r}."
                 )
+            if value > _MOST:
+                raise InvalidInputError(f"`{name}` must be at most {_MOST}, but got {value}.")
         if self.shard not in (0, 1, 2, 3):
             raise InvalidInputError(f"`shard` must be 0, 1, 2 or 3, but got {self.shard!r}.")
         if self.schedule not in SCHEDULES:

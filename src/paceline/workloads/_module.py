@@ -77,21 +77,49 @@ def check_call(file: Path, name: str, keywords: Iterable[str]) -> None:
     What cannot be told without running the file (an inherited constructor, a name made by
     a call) is left to the workers.
     """
-    definition = _defined(_parsed(file), name, file)
-    signature = _signature(definition)
-    if signature is None:
-        return
     given = tuple(keywords)
-    unknown = [n for n in given if n not in signature.names and not signature.takes_any]
-    missing = [n for n in signature.required if n not in given]
-    if not unknown and not missing:
+    misfit = _misfit(file, name, given)
+    if misfit is not None:
+        raise InvalidInputError(
+            f"`{name}` in {file} must take the intrinsic parameters of the study as keywords, but "
+            f"{misfit.problem}: the study gives {', '.join(given) or 'none'}, it takes "
+            f"{misfit.takes}."
+        )
+
+
+def check_arguments(file: Path, name: str, keywords: Iterable[str], option: str = "") -> None:
+    """Refuse as `check_call` does, where no study gives the keywords but perhaps an `option`."""
+    given = tuple(keywords)
+    misfit = _misfit(file, name, given)
+    if misfit is None:
         return
-    takes = ", ".join(signature.names) or "nothing"
-    problem = f"it does not take `{unknown[0]}`" if unknown else f"it needs `{missing[0]}` too"
+    remedy = f" Give it: {option} {misfit.missing}=VALUE" if option and misfit.missing else ""
     raise InvalidInputError(
-        f"`{name}` in {file} must take the intrinsic parameters of the study as keywords, but "
-        f"{problem}: the study gives {', '.join(given) or 'none'}, it takes {takes}."
+        f"`{name}` in {file} must be called with all that it needs and nothing else, but "
+        f"{misfit.problem}: it is given {', '.join(given) or 'none'}, it takes {misfit.takes}."
+        f"{remedy}"
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Misfit:
+    problem: str  # in words
+    takes: str  # the names that it would take
+    missing: str  # what it needs and is not given; empty when it is given too much
+
+
+def _misfit(file: Path, name: str, given: Sequence[str]) -> _Misfit | None:
+    signature = _signature(_defined(_parsed(file), name, file))
+    if signature is None:
+        return None
+    takes = ", ".join(signature.names) or "nothing"
+    unknown = [n for n in given if n not in signature.names and not signature.takes_any]
+    if unknown:
+        return _Misfit(problem=f"it does not take `{unknown[0]}`", takes=takes, missing="")
+    missing = [n for n in signature.required if n not in given]
+    if missing:
+        return _Misfit(problem=f"it needs `{missing[0]}` too", takes=takes, missing=missing[0])
+    return None
 
 
 def _parsed(file: Path) -> ast.Module:

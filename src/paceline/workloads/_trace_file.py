@@ -11,7 +11,7 @@ from typing import Any
 
 from paceline.errors import InvalidInputError, MissingDependencyError
 from paceline.workloads._graph import LayerGraph
-from paceline.workloads._module import check_call
+from paceline.workloads._module import check_arguments
 from paceline.workloads._trace import trace_module
 
 _RUN_AS = "paceline_traced_file"
@@ -25,6 +25,7 @@ def trace_file(
     arguments: Mapping[str, Any] | None = None,
     vocabulary: int | None = None,
     loss: str = "cross_entropy",
+    option: str = "",
 ) -> LayerGraph:
     """Return the layers of the module that a class or function of a file gives.
 
@@ -39,6 +40,8 @@ def trace_file(
         As `trace_module` takes them.
     arguments
         Keywords for the call.
+    option
+        Of the command at hand, by which a missing keyword can be given; it is named in errors.
 
     Raises
     ------
@@ -51,7 +54,7 @@ def trace_file(
         raise MissingDependencyError("Tracing a module", "PyTorch", "torch") from error
     path = Path(file)
     given = dict(arguments or {})
-    check_call(path, name, given)
+    check_arguments(path, name, given, option)
     make = getattr(_run(path), name)
     try:
         with torch.device("meta"):
