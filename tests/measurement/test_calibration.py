@@ -184,6 +184,9 @@ def test_what_exchanges_cost_within_steps_is_found_through_noise() -> None:
     crowded = without + 0.4 * predicted  # exchanges back to back were slower than these
     assert fit_factor(without, crowded, predicted, least=0.1) == pytest.approx(0.4)
     assert fit_factor(without, 0.9 * without, predicted, least=0.1) == 0.1
+    hidden, long = np.array([3e-3, 9e-3, 7e-2]), np.array([1e-2, 0.14, 0.7])
+    with_first_hidden = hidden + 0.9 * long * [0, 1, 1]
+    assert fit_factor(hidden, with_first_hidden, long, least=0.1) == pytest.approx(0.9, rel=0.05)
 
 
 SIZES = np.array([2.0**13, 2**16, 2**19, 2**22])

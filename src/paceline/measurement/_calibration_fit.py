@@ -220,10 +220,19 @@ def fit_factor(
 ) -> float:
     """Return how many times longer than predicted exchanges take within steps, `least` or more.
 
-    The factor f of ``without + f predicted = with_exchange`` on relative errors.
+    The factor f of ``without + f predicted = with_exchange`` on errors relative to the whole
+    step, by least squares that large errors count less in (Huber's weights): a network whose
+    exchange hides, or is too small for the link to limit, must not speak for the others.
     """
-    share = predicted / with_exchange
-    return max(least, float((1 - without / with_exchange) @ share / (share @ share)))
+    whole = np.maximum(with_exchange, without + predicted)
+    gained, share = (with_exchange - without) / whole, predicted / whole
+    weights: FloatArray = np.ones_like(share)
+    factor = 0.0
+    for _ in range(_REWEIGHTINGS):
+        factor = float((weights * gained) @ share / ((weights * share) @ share))
+        errors = np.abs(gained - factor * share)
+        weights = np.minimum(1.0, np.median(errors) / np.maximum(errors, 1e-12))
+    return max(least, factor)
 
 
 def fit_crowd(
