@@ -46,12 +46,13 @@ def limited_hosts(n_hosts: int, bits_per_second: float) -> Iterator[Hosts]:
         for rank in range(n_hosts):
             _ip("netns", "add", f"{prefix}{rank}")
             stack.callback(_ip, "netns", "del", f"{prefix}{rank}")
-            _join(f"{prefix}{rank}", bridge, rank, bits_per_second)
+            outer = _join(f"{prefix}{rank}", bridge, rank, bits_per_second)
+            stack.callback(_ip, "link", "del", outer)  # a namespace would take its time to
         yield Hosts(prefix)
 
 
-def _join(host: str, bridge: str, rank: int, bits_per_second: float) -> None:
-    """Link a host to the bridge, limited at its own end."""
+def _join(host: str, bridge: str, rank: int, bits_per_second: float) -> str:
+    """Link a host to the bridge, limited at its own end; return the other end."""
     outer = f"{bridge}v{rank}"
     _ip("link", "add", outer, "type", "veth", "peer", "name", _DEVICE, "netns", host)
     _ip("link", "set", outer, "master", bridge, "up")
@@ -61,6 +62,7 @@ def _join(host: str, bridge: str, rank: int, bits_per_second: float) -> None:
         _ip(*inside, "ip", "link", "set", device, "up")
     limit = ("tbf", "rate", f"{bits_per_second:.0f}bit", "burst", "256kb", "latency", "200ms")
     _ip(*inside, "tc", "qdisc", "add", "dev", _DEVICE, "root", *limit)
+    return outer
 
 
 def _ip(*arguments: str) -> None:
