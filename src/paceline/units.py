@@ -77,3 +77,14 @@ def format_percent(share: float, digits: int = 2) -> str:
     '4.1 %'
     """
     return f"{format_number(100 * share, digits)} %"
+
+
+def format_count(n: int, noun: str) -> str:
+    """Return a number of things with their name.
+
+    Examples
+    --------
+    >>> format_count(1, "device"), format_count(8, "device")
+    ('1 device', '8 devices')
+    """
+    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -9,6 +9,7 @@ import click
 from paceline.cli._options import format_option
 from paceline.cli._output import check_writable, print_json
 from paceline.errors import InvalidInputError
+from paceline.units import format_count
 
 _KINDS = ("idx", "cifar10", "nifti")
 
@@ -50,7 +51,7 @@ def command(plan: str, output: str | None, output_format: str, **options: Any) -
     check_writable(output, plan)
     loaded = load_plan(plan)
     n = loaded.strategy.n_devices
-    click.echo(f"Starting {n} worker{'s' if n > 1 else ''} ...", err=True)
+    click.echo(f"Starting {format_count(n, 'worker')} ...", err=True)
     done = run_plan(
         loaded,
         n_steps=options["steps"],

@@ -17,11 +17,10 @@ from paceline.errors import PacelineWarning
 from paceline.estimators._columns import Array
 from paceline.estimators._difficulty import Difficulty
 from paceline.estimators._forms import Fitted
-from paceline.estimators._intervals import COVERAGE, log_residuals
+from paceline.estimators._intervals import COVERAGE, WIDENING, log_residuals
 from paceline.estimators._measured import MeasuredRange
 from paceline.estimators._threads import one_thread
 
-USUAL = 3.0  # at least: an interval one measured span outside is four times as wide
 _MOST = 30.0
 _LEAST_ROWS = 10  # at the end of the range: fewer say little
 _MOST_SHARE = 0.4  # of all rows
@@ -49,7 +48,7 @@ def learn_widening(
     """
     ends = _ends(dataset)
     if width is None or not len(ends):
-        return USUAL
+        return WIDENING
     others = np.setdiff1d(np.arange(dataset.n_rows), ends)
     inner, beyond = dataset.take(others), dataset.take(ends)
     distance = np.sum(list(MeasuredRange.of(inner).outside(beyond.X).values()), axis=0)
@@ -57,7 +56,7 @@ def learn_widening(
     predicted = _predict(fitted, inner, np.asarray(groups)[others], beyond)
     sizes = log_residuals(np.asarray(beyond.y, dtype=float), predicted)
     needed = (sizes / np.maximum(width * unit, 1e-9) - 1.0) / distance
-    return float(np.clip(np.quantile(needed, COVERAGE), USUAL, _MOST))
+    return float(np.clip(np.quantile(needed, COVERAGE), WIDENING, _MOST))
 
 
 def _ends(dataset: Dataset) -> Any:

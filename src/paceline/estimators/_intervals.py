@@ -16,6 +16,7 @@ from paceline.estimators._folds import Fold, Rows
 
 COVERAGE = 0.9
 MIN_RESIDUALS = 9  # fewer cannot bound 90 %: ceil(0.9 (n + 1)) would exceed n
+WIDENING = 3.0  # at least: one measured span outside, an interval is four times as wide
 _MAX_STORED = 999
 
 

@@ -14,7 +14,7 @@ from paceline.estimators._columns import Array
 from paceline.estimators._difficulty import Difficulty
 from paceline.estimators._expression import positive
 from paceline.estimators._features import Features
-from paceline.estimators._intervals import half_width
+from paceline.estimators._intervals import WIDENING, half_width
 from paceline.estimators._measured import MeasuredRange
 from paceline.estimators._metrics import Scores
 from paceline.estimators._stability import Stability
@@ -74,7 +74,7 @@ class FitResult:
     n_rows: int
     difficulty: Difficulty | None = None
     noise_floor: float | None = None
-    widening: float = 3.0
+    widening: float = WIDENING
     notes: tuple[str, ...] = field(default=())
     features: Features | None = None
 

@@ -18,6 +18,7 @@ from paceline.estimators._difficulty import Difficulty
 from paceline.estimators._expression import GenericExpression
 from paceline.estimators._features import Features
 from paceline.estimators._generic import GenericRegressor
+from paceline.estimators._intervals import WIDENING
 from paceline.estimators._measured import MeasuredRange
 from paceline.estimators._metrics import Scores
 from paceline.estimators._posynomial import (
@@ -118,7 +119,7 @@ def fit_from_dict(data: Mapping[str, Any]) -> FitResult:
         stability=None if stability is None else Stability.from_dict(stability),
         n_rows=int(data["n_rows"]),
         noise_floor=None if floor is None else float(floor),
-        widening=float(data.get("widening", 3.0)),  # what older files meant
+        widening=float(data.get("widening", WIDENING)),  # what older files meant
         notes=tuple(str(note) for note in data["notes"]),
         features=None if features is None else Features.from_dict(features),
     )

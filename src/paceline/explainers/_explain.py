@@ -16,13 +16,13 @@ from paceline.explainers._explanation import (
     ScalingReading,
     TermReading,
 )
-from paceline.explainers._facts import constants_in_words, errors_in_words
+from paceline.explainers._facts import errors_in_words
 from paceline.explainers._formula import write_formula
 from paceline.explainers._posynomial import explain_posynomial
 from paceline.explainers._posynomial_explanation import PosynomialExplanation
 from paceline.explainers._warnings import warnings_of
 from paceline.explainers._words import power_in_words, rank_in_words, scaling_verdict
-from paceline.units import format_seconds
+from paceline.units import format_count, format_seconds
 
 
 @overload
@@ -262,7 +262,8 @@ def _floor_words(expression: GenericExpression, spreads: Mapping[str, Spread]) -
 def _facts(fit: FitResult) -> tuple[str, ...]:
     model = fit.estimator
     n_constants = model.columns_.n_constants
-    facts = [f"{fit.form} form, {fit.n_rows} rows, {constants_in_words(n_constants)}"]
+    constants = format_count(n_constants, "independent constant")
+    facts = [f"{fit.form} form, {fit.n_rows} rows, {constants}"]
     penalty = "no penalty" if model.penalty == "none" else f"{model.penalty}, {model.strength:g}"
     facts.append(f"solver {model.solver}, {model.cost} error, {penalty}, {model.units} units")
     return (*facts, *errors_in_words(fit))

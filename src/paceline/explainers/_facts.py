@@ -6,11 +6,6 @@ from paceline.estimators import FitResult
 from paceline.units import format_number, format_percent
 
 
-def constants_in_words(n_constants: int) -> str:
-    """Return how many constants an expression has."""
-    return f"{n_constants} independent constant{'' if n_constants == 1 else 's'}"
-
-
 def errors_in_words(fit: FitResult) -> tuple[str, ...]:
     """Return what is known of the error: on held-out rows, and between repeats."""
     words = []

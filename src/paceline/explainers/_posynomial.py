@@ -11,7 +11,7 @@ import pandas as pd
 from paceline.dataset import TimeBasis, counts_all_devices
 from paceline.errors import UnknownNameError
 from paceline.estimators import FitResult, PosynomialExpression
-from paceline.explainers._facts import constants_in_words, errors_in_words
+from paceline.explainers._facts import errors_in_words
 from paceline.explainers._point import Point, in_parameters
 from paceline.explainers._posynomial_explanation import (
     CorrectionReading,
@@ -28,7 +28,7 @@ from paceline.explainers._posynomial_regimes import (
     regime_changes,
 )
 from paceline.explainers._words import scaling_verdict
-from paceline.units import format_number, format_percent
+from paceline.units import format_count, format_number, format_percent
 
 _AVERAGE = "(average)"  # no level has this name, so its factor is 1
 _BAD_FIT = 0.2
@@ -162,7 +162,8 @@ def _level_words(ranked: tuple[tuple[str, float], ...]) -> str:
 
 def _facts(fit: FitResult | None, expression: PosynomialExpression) -> tuple[str, ...]:
     n_terms, n_constants = len(expression.terms), expression.n_constants
-    size = f"{n_terms} term{'s' if n_terms > 1 else ''}, {constants_in_words(n_constants)}"
+    constants = format_count(n_constants, "independent constant")
+    size = f"{format_count(n_terms, 'term')}, {constants}"
     if fit is None:
         return (size,)
     facts = [f"{fit.form} form, {fit.n_rows} rows, {size}", *_dropped(fit), *_derived(fit)]

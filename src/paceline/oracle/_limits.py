@@ -13,6 +13,7 @@ from paceline.oracle._columns import Columns
 from paceline.oracle.strategies import DIVISIONS, Limit
 from paceline.oracle.strategies.pipeline import pipeline_limit
 from paceline.scenario import SCHEDULES, StrategyTable
+from paceline.units import format_count
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -86,8 +87,8 @@ def _batches(table: StrategyTable, global_batch: Integers) -> list[Rule]:
     def too_few(table: StrategyTable, batch: Integers, row: int) -> str:
         n, all_ = int(table["data"][row] * table["expert"][row]), int(batch[row])
         return (
-            f"`data` must be at most the global batch, but {n} devices share {all_} "
-            f"sample{'s' if all_ > 1 else ''}"
+            f"`data` must be at most the global batch, but {n} devices share "
+            f"{format_count(all_, 'sample')}"
         )
 
     def uneven(table: StrategyTable, batch: Integers, row: int) -> str:

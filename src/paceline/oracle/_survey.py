@@ -18,6 +18,7 @@ from paceline.oracle._limits import limits_of
 from paceline.oracle._result import SweepResult
 from paceline.oracle._sweep import sweep
 from paceline.scenario import DEGREES, SCHEDULES, Strategy
+from paceline.units import format_count
 from paceline.workloads import LayerGraph
 
 Integers = NDArray[np.int64]
@@ -124,7 +125,7 @@ class Survey:
         whose = f"a {cluster.device.name}" if cluster.is_even else "the smallest device in use"
         return (
             f"No strategy fits in the {result.memory_limits[row] / 2**30:.1f} GiB of {whose}: the "
-            f"nearest is {self.names[row]} on {n} device{'s' if n > 1 else ''} "
+            f"nearest is {self.names[row]} on {format_count(n, 'device')} "
             f"({result.table.strategy(row)}), which needs {need[row] / 2**30:.1f} GiB, "
             f"{result.why(row)}."
         )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from paceline.errors import InfeasibleError
 from paceline.planners._candidates import Candidate
 from paceline.planners._task import Task
-from paceline.units import format_seconds
+from paceline.units import format_count, format_seconds
 
 
 def scores(task: Task, step_s: ArrayLike, n_devices: ArrayLike) -> NDArray[np.float64]:
@@ -61,8 +61,7 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> list[Candidate]:
         raise InfeasibleError(
             f"An epoch must take at most {format_seconds(task.deadline_s or 0.0)}, but the "
             f"fastest plan, {fastest.strategy}, takes {format_seconds(epoch_s)} on "
-            f"{fastest.n_devices} device{'s' if fastest.n_devices > 1 else ''}. Give it more "
-            "devices, or more time."
+            f"{format_count(fastest.n_devices, 'device')}. Give it more devices, or more time."
         )
     return order
 

@@ -9,7 +9,7 @@ from paceline.planners._candidates import Candidate
 from paceline.planners._objectives import behind
 from paceline.planners._predictors import FitPredictor
 from paceline.planners._task import Task
-from paceline.units import format_number, format_percent, format_seconds
+from paceline.units import format_count, format_number, format_percent, format_seconds
 
 _WORDS = {"fastest": "the shortest step", "cheapest": "the fewest device-seconds a step"}
 _LEAST = 0.01  # parts of a step below this share are not named
@@ -42,8 +42,7 @@ def explain_choice(task: Task, best: Candidate, others: Sequence[Candidate], n: 
 def _chosen(task: Task, best: Candidate, n: int) -> str:
     what = _WORDS.get(task.objective, "the fewest devices that meet the deadline")
     kind = " that can be run" if task.runnable_only else ""
-    devices = f"{task.n_devices} device{'s' if task.n_devices > 1 else ''}"
-    looked = f"{n} scenario{'s' if n > 1 else ''}"
+    devices, looked = format_count(task.n_devices, "device"), format_count(n, "scenario")
     return f"{best.strategy} has {what} of {looked}{kind} on up to {devices}."
 
 

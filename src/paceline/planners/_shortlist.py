@@ -14,6 +14,7 @@ from paceline.oracle import ALL, SweepResult, enumerate_strategies, sweep
 from paceline.planners._objectives import scores
 from paceline.planners._task import Task
 from paceline.scenario import DEGREES, Strategy, StrategyTable
+from paceline.units import format_count
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -109,8 +110,8 @@ def _table(
         for strategy in strategies:
             if strategy.n_devices > task.n_devices:
                 raise InvalidInputError(
-                    f"A strategy must need at most {task.n_devices} "
-                    f"device{'s' if task.n_devices > 1 else ''}, but {strategy} needs "
+                    f"A strategy must need at most {format_count(task.n_devices, 'device')}, "
+                    f"but {strategy} needs "
                     f"{strategy.n_devices}. Try: --devices {strategy.n_devices}"
                 )
         return StrategyTable.from_strategies(strategies)

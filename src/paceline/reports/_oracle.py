@@ -10,7 +10,7 @@ import numpy as np
 from paceline.oracle import BOTTLENECKS, Knee, Survey
 from paceline.reports._table import definitions, table
 from paceline.scenario import DEGREES, Strategy
-from paceline.units import format_number, format_seconds
+from paceline.units import format_count, format_number, format_seconds
 
 _WIDTH = 80
 _LABEL = 17
@@ -40,37 +40,29 @@ def show_survey(found: Survey, n_samples: int | None = None) -> str:
     for n in np.unique(found.n_devices):
         rows = np.flatnonzero((found.n_devices == n) & found.result.is_possible)
         if not len(rows):
-            blocks.append(f"{_devices(int(n))}: no strategy is possible")
+            blocks.append(f"{format_count(int(n), 'device')}: no strategy is possible")
             continue
         cells = [_row(found, int(row), epoch_s) for row in rows]
         batch = int(found.result.global_batch[rows[0]])
         shown = [0, 1, 2, 3, *([] if epoch_s is None else [4]), 5, 6, 7]
         picked = [[cell[i] for i in shown] for cell in cells]
-        title = f"{_devices(int(n))}, {_samples(batch)} a step:"
+        title = f"{format_count(int(n), 'device')}, {format_count(batch, 'sample')} a step:"
         blocks.append(f"{title}\n{table([_HEADER[i] for i in shown], picked)}")
     return "\n\n".join([*blocks, _notes(found)])
 
 
 def _title(found: Survey, n_samples: int | None) -> str:
     result = found.result
-    epoch = "" if n_samples is None else f", {_samples(n_samples)} an epoch"
+    epoch = "" if n_samples is None else f", {format_count(n_samples, 'sample')} an epoch"
     gib = f"{result.cluster.device.memory_bytes / 2**30:.3g} GiB"
     room = gib if result.cluster.is_even else "the smallest device in use"
     n = found.n_scenarios
     text = (
-        f"{result.graph.name} on {result.cluster.name}: the best of {n} "
-        f"scenario{'s' if n > 1 else ''} by strategy{epoch}; * the fastest that fits, ! does not "
+        f"{result.graph.name} on {result.cluster.name}: the best of "
+        f"{format_count(n, 'scenario')} by strategy{epoch}; * the fastest that fits, ! does not "
         f"fit in {room}."
     )
     return textwrap.fill(text, _WIDTH)
-
-
-def _devices(n: int) -> str:
-    return f"{n} device{'s' if n > 1 else ''}"
-
-
-def _samples(n: int) -> str:
-    return f"{n} sample{'s' if n > 1 else ''}"
 
 
 def _row(found: Survey, row: int, epoch_s: object) -> list[str]:
@@ -138,7 +130,10 @@ def _initial(name: str, strategy: Strategy) -> str:
 def _notes(found: Survey) -> str:
     """Say what each strategy may not exceed, and what is asked of a pipeline."""
     limits = definitions(found.limits) if found.limits else "none"
-    best = [f"{_devices(n)}: {found.result.table.strategy(row)}" for n, row in found.best.items()]
+    best = [
+        f"{format_count(n, 'device')}: {found.result.table.strategy(row)}"
+        for n, row in found.best.items()
+    ]
     parts = [f"Largest degrees:\n{textwrap.indent(limits, '  ')}"]
     if best:
         lines = [

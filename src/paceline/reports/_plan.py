@@ -12,7 +12,7 @@ from paceline.oracle import SECONDS, PipelineRun
 from paceline.planners import BestParameters, PlanSearch
 from paceline.reports._table import table
 from paceline.scenario import Plan
-from paceline.units import format_number, format_percent, format_seconds
+from paceline.units import format_count, format_number, format_percent, format_seconds
 
 _WIDTH = 80
 _MOST_STAGES = 16
@@ -42,8 +42,8 @@ def _title(plan: Plan, cluster: str) -> str:
     name = plan.workload.get("name") or plan.workload.get("module", {}).get("name", "network")
     n = plan.strategy.n_devices
     text = (
-        f"{name} on {n} device{'s' if n > 1 else ''} of {cluster}, {plan.global_batch} "
-        f"sample{'s' if plan.global_batch > 1 else ''} a step: {plan.strategy}."
+        f"{name} on {format_count(n, 'device')} of {cluster}, "
+        f"{format_count(plan.global_batch, 'sample')} a step: {plan.strategy}."
     )
     return textwrap.fill(text, _WIDTH)
 

@@ -6,7 +6,7 @@ import textwrap
 
 from paceline.measurement import PlanRun
 from paceline.reports._table import table
-from paceline.units import format_number, format_seconds
+from paceline.units import format_count, format_number, format_seconds
 
 _WIDTH = 80
 _WORDS = {
@@ -26,7 +26,7 @@ def _title(run: PlanRun) -> str:
     plan, n = run.plan, run.plan.strategy.n_devices
     name = run.scenario.graph.name
     text = (
-        f"{name} on {n} worker{'s' if n > 1 else ''}: {plan.strategy}; {plan.global_batch} "
+        f"{name} on {format_count(n, 'worker')}: {plan.strategy}; {plan.global_batch} "
         f"samples a step, {plan.optimizer}, {plan.precision}; {len(run.record.step_s)} steps "
         "timed."
     )
