@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 _NETWORK = "10.77.0"
 _DEVICE = "eth0"  # what every host calls its end of the link
+_BURST_S = 1e-3  # of traffic may go through at once: a real link lets nothing through for free
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def _join(host: str, bridge: str, rank: int, bits_per_second: float) -> str:
     _ip(*inside, "ip", "addr", "add", f"{_NETWORK}.{rank + 1}/24", "dev", _DEVICE)
     for device in ("lo", _DEVICE):
         _ip(*inside, "ip", "link", "set", device, "up")
-    limit = ("tbf", "rate", f"{bits_per_second:.0f}bit", "burst", "256kb", "latency", "200ms")
+    burst = f"{bits_per_second * _BURST_S / 8:.0f}b"  # of bytes, as `tc` writes them
+    limit = ("tbf", "rate", f"{bits_per_second:.0f}bit", "burst", burst, "latency", "200ms")
     _ip(*inside, "tc", "qdisc", "add", "dev", _DEVICE, "root", *limit)
     return outer
 

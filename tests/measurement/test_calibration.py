@@ -31,16 +31,17 @@ from paceline.measurement._calibration_fit import (
     Exchanges,
     LayerTime,
     fit_crowd,
-    fit_factor,
     fit_kernels,
     fit_line,
     fit_link,
     fit_messages,
     fit_rates,
     held_out_error,
+    least_exchanged,
     least_together,
 )
-from paceline.measurement._calibration_links import _with_more_workers
+from paceline.measurement._calibration_links import Crowd, _with_crowds, _with_more_workers
+from paceline.workloads import load_workload
 
 DEVICE = Device(name="d", peak_flops={"float32": 1e11}, memory_bytes=1e9, memory_bandwidth=1e10)
 
@@ -160,14 +161,63 @@ def test_what_more_workers_add_to_exchanges_is_found_apart() -> None:
     assert found.exchange_floors_s == pytest.approx((0.0, 2e-4, 4.5e-3), rel=0.05)
 
 
-def test_crowded_workers_are_found_from_steps_that_exchange() -> None:
+def test_slower_steps_of_workers_at_once_are_found_through_noise() -> None:
     rng = np.random.default_rng(0)
     alone, exchange = 10 ** rng.uniform(-3, -1, 40), 10 ** rng.uniform(-3, -1, 40)
     steps = (1.8 * alone + 1.6 * exchange) * rng.normal(1, 0.05, 40)
-    assert fit_crowd(alone, steps, exchange, least=1.5) == pytest.approx((1.8, 1.6), rel=0.05)
-    least, factor = fit_crowd(alone, alone + exchange, exchange, least=1.5)
-    assert least == 1.5
+    longer, factor, left = fit_crowd(alone, exchange, steps, least=1.5)
+    assert (longer, factor) == pytest.approx((1.8, 1.6), rel=0.05)
+    assert left < 0.06
+    longer, factor, _ = fit_crowd(alone, exchange, alone + exchange, least=1.5)
+    assert longer == 1.5
     assert factor < 1.0
+
+
+def test_a_network_whose_exchange_hides_does_not_speak_for_the_others() -> None:
+    alone, exchange = np.array([3e-3, 9e-3, 7e-2, 2e-2]), np.array([1e-2, 0.14, 0.7, 0.3])
+    steps = 1.1 * alone + 0.9 * exchange * [0, 1, 1, 1]
+    assert fit_crowd(alone, exchange, steps)[1] == pytest.approx(0.9, rel=0.05)
+
+
+@pytest.fixture
+def crowd_of_three() -> tuple[Cluster, Cluster, Crowd]:
+    """A cluster as exchanges back to back tell it, the true one, and steps on the true one."""
+    link = one_level(latency_s=2e-5, bandwidth=1e9, floor_s=2e-4)
+    told = replace(
+        link,
+        n_cores=2,
+        exchange_floors_s=(0.0, 2e-4, 4e-3),
+        exchange_slowdowns=(1.0, 1.0, 1.0),
+    )
+    truth = replace(told, exchange_floors_s=(0.0, 2e-4, 1e-3), exchange_slowdowns=(1, 1, 2.0))
+    sizes: list[tuple[str, dict[str, int]]] = [
+        ("mlp", {"hidden": 1, "width": 32}),
+        ("mlp", {"hidden": 1, "width": 1024}),
+        ("mlp", {"hidden": 2, "width": 640}),
+        ("resnet18", {"filters": 40, "image_size": 32, "n_classes": 10}),
+    ]
+    graphs = tuple(load_workload(name).graph(values) for name, values in sizes)
+    alone = np.array([2e-3, 6e-3, 1e-2, 6e-2])
+    crowd = Crowd(alone_s=alone, together_s=alone, exchanged_s=alone, graphs=graphs)
+    steps = 1.5 * alone + crowd.exchange_s(truth, 3)
+    return told, truth, replace(crowd, exchanged_s=steps)
+
+
+def test_an_exchange_of_crowded_workers_begins_sooner_within_steps(crowd_of_three) -> None:
+    told, truth, crowd = crowd_of_three
+    found = _with_crowds(told, {3: crowd})
+    assert found.slowdowns[2] == pytest.approx(1.0, abs=0.05)
+    assert crowd.exchange_s(found, 3) == pytest.approx(crowd.exchange_s(truth, 3), rel=0.15)
+    assert crowd.exchange_s(told, 3)[0] > 1.9 * crowd.exchange_s(truth, 3)[0]
+
+
+def test_exchanges_of_a_network_go_in_buckets_with_its_buffers(crowd_of_three) -> None:
+    told, _, crowd = crowd_of_three
+    small, one_bucket, two_buckets, normalised = crowd.exchange_s(told, 3)
+    assert small == pytest.approx(4e-3)
+    assert one_bucket == pytest.approx(max(4e-3, all_reduce(told, 4.0 * 814_090, 3)))
+    assert two_buckets == pytest.approx(2 * 4e-3)
+    assert normalised > all_reduce(told, crowd.graphs[3].total("n_parameters") * 4.0, 3) + 4e-3
 
 
 def test_a_step_of_many_lasts_as_long_as_its_slowest_worker() -> None:
@@ -175,18 +225,13 @@ def test_a_step_of_many_lasts_as_long_as_its_slowest_worker() -> None:
     assert least_together([one_life, another]) == 2.5
 
 
-def test_what_exchanges_cost_within_steps_is_found_through_noise() -> None:
-    rng = np.random.default_rng(0)
-    without, predicted = 10 ** rng.uniform(-3, -1, 50), 10 ** rng.uniform(-3, -1, 50)
-    steps = (without + 1.7 * predicted) * rng.normal(1, 0.05, 50)
-    assert fit_factor(without, steps, predicted) == pytest.approx(1.7, rel=0.05)
-    assert fit_factor(without, 0.9 * without, predicted) == 1.0
-    crowded = without + 0.4 * predicted  # exchanges back to back were slower than these
-    assert fit_factor(without, crowded, predicted, least=0.1) == pytest.approx(0.4)
-    assert fit_factor(without, 0.9 * without, predicted, least=0.1) == 0.1
-    hidden, long = np.array([3e-3, 9e-3, 7e-2]), np.array([1e-2, 0.14, 0.7])
-    with_first_hidden = hidden + 0.9 * long * [0, 1, 1]
-    assert fit_factor(hidden, with_first_hidden, long, least=0.1) == pytest.approx(0.9, rel=0.05)
+def test_steps_that_exchange_count_no_moment_twice() -> None:
+    held_up, waiting = [1.5, 1.0, 1.0], [1.0, 1.5, 1.0]
+    assert least_exchanged([[held_up, waiting]]) == 1.0
+    assert least_exchanged([[[3.0, 3.0], [3.0, 3.0]], [[2.0, 9.0], [2.0, 9.0]]]) == 2.0
+    late = [[5.0, 5.0, 5.0], [5.5, 4.5, 5.0]]  # one ends its first step late
+    assert least_together([late]) == 5.0
+    assert least_exchanged([late]) == pytest.approx(4.5)
 
 
 SIZES = np.array([2.0**13, 2**16, 2**19, 2**22])

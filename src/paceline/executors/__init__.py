@@ -5,7 +5,7 @@ from paceline.executors._command import CommandExecutor, CommandRecord
 from paceline.executors._environments import environments_folder, install_executor
 from paceline.executors._frameworks import FrameworkExecutor, list_executors, load_executor
 from paceline.executors._gathering import PoolLimits
-from paceline.executors._job import PHASES, Delay, Job, RunRecord, WorkerRecord
+from paceline.executors._job import PHASES, Delay, Job, RunRecord, WorkerRecord, joint_steps
 from paceline.executors._json_steps import JsonLinesSteps
 from paceline.executors._pattern_steps import PatternSteps
 from paceline.executors._plan_job import check_runnable, graph_of_plan, job_of_plan, ranks_of_plan
@@ -43,6 +43,7 @@ __all__ = [
     "graph_of_plan",
     "install_executor",
     "job_of_plan",
+    "joint_steps",
     "list_executors",
     "load_executor",
     "parse_rendezvous",

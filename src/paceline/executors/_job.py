@@ -154,15 +154,26 @@ class RunRecord:
 
     @property
     def step_s(self) -> tuple[float, ...]:
-        """Time of every overlapped step: from one until all workers are through to the next.
+        """Time of every overlapped step: from one until all workers are through to the next."""
+        return joint_steps([worker.step_s for worker in self.workers])
 
-        Workers meet once in a step, not at its end. One that is held up after the meeting ends
-        its step late, and the others wait for it in their next one: the longest time of each
-        step would count the same moment twice.
-        """
-        steps, ahead = [], [0.0] * len(self.workers)
-        for times in zip(*(w.step_s for w in self.workers), strict=True):
-            needed = [time_s - lead for time_s, lead in zip(times, ahead, strict=True)]
-            steps.append(max(needed))
-            ahead = [steps[-1] - own for own in needed]
-        return tuple(steps)
+
+def joint_steps(workers_s: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Return the times of steps of all workers from what each took for its own.
+
+    Workers meet once in a step, not at its end. One that is held up after the meeting ends its
+    step late, and the others wait for it in their next one: the longest time of each step would
+    count the same moment twice.
+
+    Examples
+    --------
+    >>> joint_steps([(1.0, 1.5, 1.0), (1.5, 1.0, 1.0)])
+    (1.5, 1.0, 1.0)
+    """
+    steps: list[float] = []
+    ahead = [0.0] * len(workers_s)
+    for times in zip(*workers_s, strict=True):
+        needed = [time_s - lead for time_s, lead in zip(times, ahead, strict=True)]
+        steps.append(max(needed))
+        ahead = [steps[-1] - own for own in needed]
+    return tuple(steps)

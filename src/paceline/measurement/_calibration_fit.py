@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 
 from paceline.clusters import Cluster, Kernel, Link, all_reduce
+from paceline.executors import joint_steps
 from paceline.workloads import LayerGraph
 
 FloatArray = NDArray[np.float64]
@@ -208,43 +209,38 @@ def predict_exchanges(cluster: Cluster, exchanges: Exchanges) -> FloatArray:
 
 
 def least_together(lives: Sequence[Sequence[Sequence[float]]]) -> float:
-    """Return the least time of a step of all workers, by life, worker and step.
+    """Return the least time of steps that all workers begin at once, by life, worker and step.
 
     A step lasts as long as its slowest worker.
     """
     return min(float(np.max(workers, axis=0).min()) for workers in lives)
 
 
-def fit_factor(
-    without: FloatArray, with_exchange: FloatArray, predicted: FloatArray, *, least: float = 1.0
-) -> float:
-    """Return how many times longer than predicted exchanges take within steps, `least` or more.
-
-    The factor f of ``without + f predicted = with_exchange`` on errors relative to the whole
-    step, by least squares that large errors count less in (Huber's weights): a network whose
-    exchange hides, or is too small for the link to limit, must not speak for the others.
-    """
-    whole = np.maximum(with_exchange, without + predicted)
-    gained, share = (with_exchange - without) / whole, predicted / whole
-    weights: FloatArray = np.ones_like(share)
-    factor = 0.0
-    for _ in range(_REWEIGHTINGS):
-        factor = float((weights * gained) @ share / ((weights * share) @ share))
-        errors = np.abs(gained - factor * share)
-        weights = np.minimum(1.0, np.median(errors) / np.maximum(errors, 1e-12))
-    return max(least, factor)
+def least_exchanged(lives: Sequence[Sequence[Sequence[float]]]) -> float:
+    """Return the least time of steps in which workers wait for each other, as runs have them."""
+    return min(min(joint_steps(workers)) for workers in lives)
 
 
 def fit_crowd(
-    alone: FloatArray, with_exchange: FloatArray, predicted: FloatArray, *, least: float
-) -> tuple[float, float]:
-    """Return how many times longer crowded workers compute, `least` or more, and exchange.
+    alone: FloatArray, exchange: FloatArray, steps: FloatArray, *, least: float = 1.0
+) -> tuple[float, float, float]:
+    """Return how many times longer workers compute, `least` or more, and exchange, in steps.
 
-    The factors s and f of ``s alone + f predicted = with_exchange`` on relative errors.
+    The factors s and f of ``s alone + f exchange = steps`` on relative errors, by least squares
+    that large errors count less in (Huber's weights): a network whose exchange hides, or is too
+    small for the link to limit, must not speak for the others. The third figure is the mean of
+    the errors that are left.
     """
-    columns = np.column_stack([alone, predicted]) / with_exchange[:, None]
-    (more, factor), _ = nnls(columns, 1 - least * columns[:, 0])
-    return float(least + more), float(factor)
+    whole = np.maximum(steps, alone + exchange)
+    columns, gained = np.column_stack([alone, exchange]), steps - least * alone
+    weights: FloatArray = np.ones_like(steps)
+    solution, errors = np.zeros(2), weights
+    for _ in range(_REWEIGHTINGS):
+        root = np.sqrt(weights) / whole
+        solution, _ = nnls(columns * root[:, None], gained * root)
+        errors = np.abs(columns @ solution - gained) / whole
+        weights = np.minimum(1.0, np.median(errors) / np.maximum(errors, 1e-12))
+    return float(least + solution[0]), float(solution[1]), float(errors.mean())
 
 
 def relative_error(predicted: FloatArray, measured: FloatArray) -> float:

@@ -7,25 +7,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from paceline.clusters import Cluster, all_reduce
+from paceline.clusters import Cluster, all_reduce, broadcast
 from paceline.measurement._calibration_around import fit_divided, fit_piped, fit_sharded
 from paceline.measurement._calibration_fit import (
     Exchanges,
     FloatArray,
     fit_crowd,
-    fit_factor,
     fit_link,
     fit_messages,
     held_out_error,
+    least_exchanged,
     least_together,
     predict_exchanges,
     relative_error,
 )
 from paceline.measurement._calibration_plan import Found, Plan, Rows
 from paceline.measurement._calibration_probes import NetworkProbe
+from paceline.oracle import communication_time
+from paceline.workloads import LayerGraph
 
 _LEAST_FACTOR = 0.1  # of exchanges within steps by those back to back
 _N_SMALL = 5  # sizes whose exchanges take the least time that there is
+_FLOOR_SHARES = np.geomspace(0.1, 1.0, 11)  # of that least time, where workers wait for cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,24 @@ class Crowd:
     alone_s: FloatArray  # by one worker
     together_s: FloatArray  # by all, none exchanging anything
     exchanged_s: FloatArray  # by all, adding up gradients
-    n_bytes: FloatArray  # of those gradients
+    graphs: tuple[LayerGraph, ...]
+
+    def exchange_s(self, cluster: Cluster, n_workers: int) -> FloatArray:
+        """Return what the exchanges of every network take by the cluster's own model.
+
+        Gradients go in buckets as DDP has them, buffers in one broadcast.
+        """
+
+        def cost(n_bytes: FloatArray) -> FloatArray:
+            return all_reduce(cluster, n_bytes, n_workers)
+
+        found = []
+        for graph in self.graphs:
+            gradients = communication_time(4.0 * graph.column("n_parameters"), cost, rule="ddp")
+            buffers = graph.total("buffer_bytes")
+            more = float(broadcast(cluster, buffers, n_workers)) if buffers else 0.0
+            found.append(float(gradients) + more)
+        return np.array(found)
 
 
 def link_workers(cluster: Cluster, plan: Plan, found: Found, networks: Sequence[Rows]) -> Linked:
@@ -146,24 +166,21 @@ def _ratio(cluster: Cluster, exchanges: Exchanges, floor_s: float) -> float:
 
 
 def _crowd(plan: Plan, found: Found, networks: Sequence[Rows], n: int) -> Crowd:
-    rows = []
-    for i in plan.crowded:
-        probe = plan.probes[i]
-        lives = found[f"{i}: {probe}", n]
-        n_bytes = 4.0 * probe.graph.column("n_parameters").sum()
-        together, exchanged = (_together_s(lives, name) for name in ("_together", "_exchanged"))
-        rows.append((_alone_s(probe, networks[i]), together, exchanged, n_bytes))
-    alone, together, exchanged, sizes = np.array(rows).T
-    return Crowd(alone_s=alone, together_s=together, exchanged_s=exchanged, n_bytes=sizes)
-
-
-def _together_s(lives: Sequence[Sequence[Rows]], name: str) -> float:
-    return least_together(
-        [
-            [row["seconds"] for rows in life for row in rows if row["name"] == name]
-            for life in lives
-        ]
+    probes = {i: plan.probes[i] for i in plan.crowded}
+    lives = [found[f"{i}: {probe}", n] for i, probe in probes.items()]
+    return Crowd(
+        alone_s=np.array([_alone_s(probe, networks[i]) for i, probe in probes.items()]),
+        together_s=np.array([least_together(_seconds(own, "_together")) for own in lives]),
+        exchanged_s=np.array([least_exchanged(_seconds(own, "_exchanged")) for own in lives]),
+        graphs=tuple(probe.graph for probe in probes.values()),
     )
+
+
+def _seconds(lives: Sequence[Sequence[Rows]], name: str) -> list[list[Sequence[float]]]:
+    """Return the times of the steps of one name, by life and worker."""
+    return [
+        [row["seconds"] for rows in life for row in rows if row["name"] == name] for life in lives
+    ]
 
 
 def _alone_s(probe: NetworkProbe, rows: Rows) -> float:
@@ -175,9 +192,13 @@ def _alone_s(probe: NetworkProbe, rows: Rows) -> float:
 
 def _with_crowds(cluster: Cluster, crowds: Mapping[int, Crowd]) -> Cluster:
     """Return the cluster with how much longer workers compute and exchange in steps at once."""
+    floors = dict(enumerate(cluster.exchange_floors_s, 1))
     computing, exchanging = {1: 1.0}, {1: 1.0}
     for n, crowd in crowds.items():
         waiting = float(cluster.crowding(n))
+        if waiting > 1:
+            floors[n] *= _floor_share(cluster, crowd, n, waiting)
+            cluster = replace(cluster, exchange_floors_s=tuple(floors.values()))
         longer, factor = _within_steps(cluster, crowd, n, waiting)
         computing[n] = longer / waiting
         exchanging[n] = factor * cluster.exchange_slowdowns[n - 1]
@@ -188,20 +209,36 @@ def _with_crowds(cluster: Cluster, crowds: Mapping[int, Crowd]) -> Cluster:
     )
 
 
+def _floor_share(cluster: Cluster, crowd: Crowd, n: int, waiting: float) -> float:
+    """Return which share of the least time of an exchange is left of it within steps.
+
+    Back to back, workers without a core of their own hand it over at every exchange; in a step
+    others compute meanwhile. The share is that with which steps are fitted best.
+    """
+
+    def left(share: float) -> float:
+        floors = list(cluster.exchange_floors_s)
+        floors[n - 1] *= share
+        exchange = crowd.exchange_s(replace(cluster, exchange_floors_s=tuple(floors)), n)
+        return fit_crowd(crowd.alone_s, exchange, crowd.exchanged_s, least=waiting)[-1]
+
+    return float(min(_FLOOR_SHARES[::-1], key=left))
+
+
 def _within_steps(cluster: Cluster, crowd: Crowd, n: int, waiting: float) -> tuple[float, float]:
     """Return how many times longer workers compute, and exchange gradients, within steps.
 
-    Where workers wait for cores, one that has to wait begins its step later, so that steps that
-    exchange nothing tell little: both are found from those that do. Exchanges take less time
+    Steps with and without an exchange tell of both. Where workers wait for cores, one that has to
+    wait begins its step later, so that only those that exchange count. Exchanges take less time
     within steps than back to back only where nothing can hide.
     """
-    exchange = all_reduce(cluster, crowd.n_bytes, n)
-    if waiting > 1:
-        longer, factor = fit_crowd(crowd.alone_s, crowd.exchanged_s, exchange, least=waiting)
-        return longer, max(factor, _LEAST_FACTOR)
-    least = 1.0 if cluster.can_overlap(n) else _LEAST_FACTOR
-    factor = fit_factor(crowd.together_s, crowd.exchanged_s, exchange, least=least)
-    return max(1.0, float(np.median(crowd.together_s / crowd.alone_s))), factor
+    alone, exchange, steps = crowd.alone_s, crowd.exchange_s(cluster, n), crowd.exchanged_s
+    if waiting <= 1:
+        alone = np.concatenate([alone, alone])
+        exchange = np.concatenate([exchange, np.zeros_like(exchange)])
+        steps = np.concatenate([steps, crowd.together_s])
+    longer, factor, _ = fit_crowd(alone, exchange, steps, least=waiting)
+    return longer, max(factor, 1.0 if cluster.can_overlap(n) else _LEAST_FACTOR)
 
 
 def _interpolated(measured: Mapping[int, float]) -> tuple[float, ...]:
