@@ -38,7 +38,7 @@ from paceline.errors import InvalidInputError
 def command(output: str, workers: str, backend: str, output_format: str) -> None:
     """Measure this machine's rates and links: a cluster file.
 
-    Takes about two minutes on a machine that does nothing else.
+    Takes two to three minutes on a machine that does nothing else.
     """
     from paceline.clusters import save_cluster
     from paceline.measurement import calibrate

@@ -15,7 +15,7 @@ from paceline.measurement._machine import load_average
 def calibrate(
     *,
     workers: Sequence[int] = (1, 2, 3),
-    n_lives: int = 2,
+    n_lives: int = 3,
     backend: str = "gloo",
     name: str = "here",
     probes: Sequence[NetworkProbe] | None = None,
@@ -31,7 +31,8 @@ def calibrate(
         Numbers of workers to measure exchanges between and slowing down with; 1 is always
         measured.
     n_lives
-        Fresh processes that everything is measured in; the least time counts.
+        Fresh processes that networks are run in; the least time counts. What has no network is
+        measured in two of them.
     backend
         Of ``torch.distributed``: ``gloo``, or ``nccl`` where there are GPUs.
     name

@@ -96,7 +96,7 @@ def describe(plan: Plan, found: Found, name: str) -> Calibration:
     }
     if max(plan.counts) == 1:
         return Calibration(cluster=cluster, network_errors=errors)
-    linked = link_workers(cluster, plan, found, networks)
+    linked = link_workers(cluster, plan, found)
     return Calibration(
         cluster=linked.cluster,
         network_errors=errors,

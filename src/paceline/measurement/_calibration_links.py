@@ -22,7 +22,6 @@ from paceline.measurement._calibration_fit import (
     relative_error,
 )
 from paceline.measurement._calibration_plan import Found, Plan, Rows
-from paceline.measurement._calibration_probes import NetworkProbe
 from paceline.oracle import communication_time
 from paceline.workloads import LayerGraph
 
@@ -45,7 +44,7 @@ class Linked:
 class Crowd:
     """Steps of several networks by workers at once: one number for each network."""
 
-    alone_s: FloatArray  # by one worker
+    alone_s: FloatArray  # by one worker, the others waiting
     together_s: FloatArray  # by all, none exchanging anything
     exchanged_s: FloatArray  # by all, adding up gradients
     graphs: tuple[LayerGraph, ...]
@@ -68,7 +67,7 @@ class Crowd:
         return np.array(found)
 
 
-def link_workers(cluster: Cluster, plan: Plan, found: Found, networks: Sequence[Rows]) -> Linked:
+def link_workers(cluster: Cluster, plan: Plan, found: Found) -> Linked:
     """Return the cluster with what its workers cost each other.
 
     Parameters
@@ -77,15 +76,13 @@ def link_workers(cluster: Cluster, plan: Plan, found: Found, networks: Sequence[
         Of one level, its link not yet known.
     plan, found
         What was run and measured.
-    networks
-        Rows of every network by one worker.
     """
     exchanges, messages = _exchanges(plan, found)
     parts = {n: exchanges.part(exchanges.n_workers == n) for n in plan.counts[1:]}
     first = parts[plan.few]
     alone = replace(cluster, exchange_slowdowns=(1.0,))
     bare = _with_more_workers(_link_fitted(alone, first, messages), parts)
-    crowds = {n: _crowd(plan, found, networks, n) for n in parts}
+    crowds = {n: _crowd(plan, found, n) for n in parts}
     linked = _with_work_around(_with_crowds(bare, crowds), found, plan.few)
     errors = {
         n: relative_error(predict_exchanges(bare, part), part.seconds) for n, part in parts.items()
@@ -165,15 +162,19 @@ def _ratio(cluster: Cluster, exchanges: Exchanges, floor_s: float) -> float:
     return float(np.median(exchanges.seconds[large] / predicted[large]))
 
 
-def _crowd(plan: Plan, found: Found, networks: Sequence[Rows], n: int) -> Crowd:
+def _crowd(plan: Plan, found: Found, n: int) -> Crowd:
     probes = {i: plan.probes[i] for i in plan.crowded}
     lives = [found[f"{i}: {probe}", n] for i, probe in probes.items()]
     return Crowd(
-        alone_s=np.array([_alone_s(probe, networks[i]) for i, probe in probes.items()]),
+        alone_s=np.array([_least(_seconds(own, "_alone")) for own in lives]),
         together_s=np.array([least_together(_seconds(own, "_together")) for own in lives]),
         exchanged_s=np.array([least_exchanged(_seconds(own, "_exchanged")) for own in lives]),
         graphs=tuple(probe.graph for probe in probes.values()),
     )
+
+
+def _least(lives: Sequence[Sequence[Sequence[float]]]) -> float:
+    return min(time_s for life in lives for times in life for time_s in times)
 
 
 def _seconds(lives: Sequence[Sequence[Rows]], name: str) -> list[list[Sequence[float]]]:
@@ -181,13 +182,6 @@ def _seconds(lives: Sequence[Sequence[Rows]], name: str) -> list[list[Sequence[f
     return [
         [row["seconds"] for rows in life for row in rows if row["name"] == name] for life in lives
     ]
-
-
-def _alone_s(probe: NetworkProbe, rows: Rows) -> float:
-    """Return the least time of a step alone, by plain gradient descent as crowds take theirs."""
-    seconds = {row["name"]: row["forward_s"] for row in rows}
-    own = probe.job().optimizer["name"]
-    return float(seconds["_step"] - seconds[f"_update_{own}"] + seconds["_update_sgd"])
 
 
 def _with_crowds(cluster: Cluster, crowds: Mapping[int, Crowd]) -> Cluster:

@@ -20,6 +20,7 @@ from paceline.measurement._calibration_probes import (
 )
 
 _TIMEOUT_S = 300.0
+_N_BARE_LIVES = 2
 
 Rows = Sequence[Mapping[str, Any]]
 Found = Mapping[tuple[str, int], list[list[Rows]]]  # by run and workers: by life, by worker
@@ -40,13 +41,13 @@ class Plan:
     def measure(self, progress: ProgressCallback) -> Found:
         """Return the rows of every worker by what was run, number of workers, and life."""
         python = _python()
-        total = self.n_lives * sum(len(self._jobs(n)) for n in self.counts)
+        total = sum(len(self._jobs(n, k)) for k in range(self.n_lives) for n in self.counts)
         found: dict[tuple[str, int], list[list[Rows]]] = {}
         done = 0
-        for _ in range(self.n_lives):
+        for life in range(self.n_lives):
             for n in self.counts:
                 with self._pool(python, n) as pool:
-                    for label, job in self._jobs(n).items():
+                    for label, job in self._jobs(n, life).items():
                         progress(done, total, label)
                         record = pool.run(job, _TIMEOUT_S)
                         rows: list[Rows] = [worker.layers for worker in record.workers]
@@ -60,20 +61,33 @@ class Plan:
         command = [python, script, self.backend]
         return WorkerPool(lambda rank: [*self.launch(rank), *command], n_workers, self.environment)
 
-    def _jobs(self, n: int) -> dict[str, Job]:
+    def _jobs(self, n: int, life: int) -> dict[str, Job]:
+        """Return what so many workers run in one life: all of it, or networks only."""
+        bare = self._bare_jobs(n) if life < _N_BARE_LIVES else {}
         if n == 1:
-            networks = {f"{i}: {probe}": probe.job() for i, probe in enumerate(self.probes)}
-            return {"rates": rates_job(), "memory": memory_job(), **networks}
-        crowd = {f"{i}: {self.probes[i]}": self._crowd_job(i, n) for i in self.crowded}
-        if n == self.few:
-            crowd |= {"divided layers": divided_job(n), "sharded networks": sharded_job(n)}
-            crowd |= {"pipelines": piped_job(n)} if n == 2 else {}
-        return {f"exchanges of {n} workers": exchange_job(n), **crowd}
+            return {
+                **bare,
+                **{f"{i}: {probe}": probe.job() for i, probe in enumerate(self.probes)},
+            }
+        return {**bare, **{f"{i}: {self.probes[i]}": self._crowd_job(i, n) for i in self.crowded}}
+
+    def _bare_jobs(self, n: int) -> dict[str, Job]:
+        """Return what is measured without a network: their lives differ less."""
+        if n == 1:
+            return {"rates": rates_job(), "memory": memory_job()}
+        if n > self.few:  # fewer sizes tell what more workers add
+            return {f"exchanges of {n} workers": exchange_job(n, every=2)}
+        return {
+            f"exchanges of {n} workers": exchange_job(n),
+            "divided layers": divided_job(n),
+            "sharded networks": sharded_job(n),
+            **({"pipelines": piped_job(n)} if n == 2 else {}),
+        }
 
     def _crowd_job(self, which: int, n: int) -> Job:
         """Return many short steps: some of them are disturbed on no worker."""
         probe = self.probes[which]
-        return replace(probe, n_steps=3 * probe.n_steps).job(n)
+        return replace(probe, n_steps=2 * probe.n_steps).job(n)
 
     @property
     def few(self) -> int:

@@ -87,9 +87,9 @@ def memory_job(n_repeats: int = 10) -> Job:
     return _bare_job(1, {"probe": "memory", "n_repeats": n_repeats, "n_bytes": MEMORY_BYTES})
 
 
-def exchange_job(n_workers: int, n_repeats: int = 8) -> Job:
-    """Return the job that times exchanges between so many workers."""
-    sizes = list(EXCHANGE_BYTES)
+def exchange_job(n_workers: int, n_repeats: int = 8, *, every: int = 1) -> Job:
+    """Return the job that times exchanges between so many workers, of every so many sizes."""
+    sizes = list(EXCHANGE_BYTES[::every])
     return _bare_job(n_workers, {"probe": "collectives", "n_repeats": n_repeats, "sizes": sizes})
 
 

@@ -228,10 +228,14 @@ def _plain_steps(trainer: Trainer, clock: Any, n_steps: int) -> list[float]:
 def measure_crowd(job: dict[str, Any], device: torch.device) -> list[_Row]:
     """Time steps beside those of the other workers, by the clock on the wall.
 
-    ``_together`` begin at once and exchange nothing; ``_exchanged`` add up gradients as DDP does.
+    ``_alone`` are those of the first worker while the others wait: machines get faster and slower
+    by the minute, so the same minute tells what being many costs. ``_together`` begin at once and
+    exchange nothing; ``_exchanged`` add up gradients as DDP does.
     """
     trainer, n_steps = Trainer(job, device), job["n_steps"]
     trainer.overlapped(job["n_warmup"], trainer.network)
+    dist.barrier()
+    alone = trainer.overlapped(n_steps, trainer.network) if dist.get_rank() == 0 else []
     together = []
     for _ in range(n_steps):
         dist.barrier()
@@ -240,6 +244,7 @@ def measure_crowd(job: dict[str, Any], device: torch.device) -> list[_Row]:
     trainer.overlapped(job["n_warmup"], replica)
     exchanged = trainer.overlapped(n_steps, replica)
     return [
+        {"name": "_alone", "seconds": alone},
         {"name": "_together", "seconds": together},
         {"name": "_exchanged", "seconds": exchanged},
     ]
