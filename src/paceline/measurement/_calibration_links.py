@@ -186,13 +186,11 @@ def _seconds(lives: Sequence[Sequence[Rows]], name: str) -> list[list[Sequence[f
 
 def _with_crowds(cluster: Cluster, crowds: Mapping[int, Crowd]) -> Cluster:
     """Return the cluster with how much longer workers compute and exchange in steps at once."""
-    floors = dict(enumerate(cluster.exchange_floors_s, 1))
     computing, exchanging = {1: 1.0}, {1: 1.0}
     for n, crowd in crowds.items():
         waiting = float(cluster.crowding(n))
         if waiting > 1:
-            floors[n] *= _floor_share(cluster, crowd, n, waiting)
-            cluster = replace(cluster, exchange_floors_s=tuple(floors.values()))
+            cluster = _with_floor_share(cluster, n, _floor_share(cluster, crowd, n, waiting))
         longer, factor = _within_steps(cluster, crowd, n, waiting)
         computing[n] = longer / waiting
         exchanging[n] = factor * cluster.exchange_slowdowns[n - 1]
@@ -211,12 +209,16 @@ def _floor_share(cluster: Cluster, crowd: Crowd, n: int, waiting: float) -> floa
     """
 
     def left(share: float) -> float:
-        floors = list(cluster.exchange_floors_s)
-        floors[n - 1] *= share
-        exchange = crowd.exchange_s(replace(cluster, exchange_floors_s=tuple(floors)), n)
+        exchange = crowd.exchange_s(_with_floor_share(cluster, n, share), n)
         return fit_crowd(crowd.alone_s, exchange, crowd.exchanged_s, least=waiting)[-1]
 
     return float(min(_FLOOR_SHARES[::-1], key=left))
+
+
+def _with_floor_share(cluster: Cluster, n: int, share: float) -> Cluster:
+    floors = list(cluster.exchange_floors_s)
+    floors[n - 1] *= share
+    return replace(cluster, exchange_floors_s=tuple(floors))
 
 
 def _within_steps(cluster: Cluster, crowd: Crowd, n: int, waiting: float) -> tuple[float, float]:
