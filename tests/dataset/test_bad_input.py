@@ -46,6 +46,22 @@ def test_a_decimal_comma_gets_its_own_advice(tmp_path: Path) -> None:
     assert "write decimals with a point" in refusal(write(tmp_path, "x;time_s\n1;0,5\n2;0,7\n"))
 
 
+@pytest.mark.parametrize("cells", [("1,024", "2,048", "512"), ("2,048", "12,288", "2,048")])
+def test_commas_that_may_mean_two_things_are_refused_with_both(
+    tmp_path: Path, cells: tuple[str, ...]
+) -> None:
+    lines = "".join(f"{cell};1\n" for cell in ("3", *cells))
+    message = refusal(write(tmp_path, f"x;time_s\n{lines}"))
+    assert f"line 3 has '{cells[0]}'; write {cells[0].replace(',', '')} if the comma" in message
+    assert f"separates thousands, {cells[0].replace(',', '.')} if it marks decimals" in message
+    assert "list `x` in `categorical`" in message
+
+
+def test_a_clear_number_with_commas_among_texts_gets_its_own_advice(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path, "x;time_s\n1;1\n2;1\n1,024,000;1\nmany;1\n"))
+    assert "line 4 has '1,024,000'; write 1024000, without commas" in message
+
+
 def test_a_time_of_nothing_but_text_is_refused(tmp_path: Path) -> None:
     assert "line 2 has 'fast'" in refusal(write(tmp_path, "x,time_s\n1,fast\n2,slow\n"))
 
@@ -72,8 +88,18 @@ def test_a_missing_number_names_the_line(tmp_path: Path, cell: str, name: str) -
 
 @pytest.mark.parametrize("cell", ["", "nan", " "])
 def test_a_missing_level_names_the_line(tmp_path: Path, cell: str) -> None:
-    message = refusal(write(tmp_path, f"m,time_s\na,1\n{cell},1\nb,1\n"))
-    assert "`m` must have a value in every row, but line 3 has none" in message
+    path = write(tmp_path, f"m,time_s\na,1\n{cell},1\nb,1\n")
+    for options in ({"intrinsic": ["m"]}, {"categorical": ["m"]}):
+        message = refusal(path, **options)
+        assert "`m` must have a value in every row, but line 3 has none" in message
+
+
+@pytest.mark.parametrize("name", ["x", "time_s"])
+def test_missing_cells_are_counted_with_every_way_out(tmp_path: Path, name: str) -> None:
+    blank = ",1\n" if name == "x" else "7,\n"
+    message = refusal(write(tmp_path, f"x,time_s\n1,1\n{blank}2,1\n{blank}3,1\n"))
+    assert "but 2 rows have none, line 3 the first; leave them out or fill them" in message
+    assert ("leave the column out by naming the others with `--intr" in message) == (name == "x")
 
 
 def test_any_name_of_a_column_can_stand_in_an_error(tmp_path: Path) -> None:

@@ -98,3 +98,33 @@ def test_a_plain_table_is_read_with_the_same_care(tmp_path: Path) -> None:
     assert table["x"].tolist() == [1.0, 2.5]
     assert table["flag"].tolist() == ["true", "false"]
     assert table["m"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["1,024", "1,024,000", "512"], [1024.0, 1024000.0, 512.0]),
+        (["1,024", "2,048.5", "-1,000"], [1024.0, 2048.5, -1000.0]),
+        (["1,024", "0.5", "1e3"], [1024.0, 0.5, 1000.0]),
+    ],
+)
+def test_commas_that_can_only_separate_thousands_do_so_with_a_note(
+    tmp_path: Path, cells: list[str], values: list[float]
+) -> None:
+    lines = "".join(f"{cell};{i + 1}\n" for i, cell in enumerate(cells))
+    path = write(tmp_path, f"x;time_s\n{lines}")
+    dataset = read_csv(path)
+    assert list(dataset.X["x"]) == values
+    assert any("`x` has commas between thousands, as '" in note for note in dataset.notes)
+    assert list(read_table(path)["x"]) == values
+    assert list(read_csv(path, categorical=["x"]).X["x"]) == cells
+
+
+def test_thousands_of_a_time_are_read(tmp_path: Path) -> None:
+    dataset = read_csv(write(tmp_path, "x;step_ms\n1;1,000.5\n2;999\n"), time="step_ms")
+    assert list(dataset.y) == pytest.approx([1.0005, 0.999])
+
+
+def test_commas_of_names_stay(tmp_path: Path) -> None:
+    path = write(tmp_path, "mesh;time_s\n1,024,000 a;1\n2,4;1\n8,16;1\n")
+    assert list(read_csv(path).X["mesh"]) == ["1,024,000 a", "2,4", "8,16"]

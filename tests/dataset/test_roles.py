@@ -310,3 +310,94 @@ def test_a_text_that_names_its_rows_is_set_aside_with_what_to_do() -> None:
     assert noted(dataset, "run", "--group run")
     kept = read(frame, categorical=["run"])
     assert "run" in kept.categorical
+
+
+@pytest.mark.parametrize("name", ["throughput", "wall_time_s", "tokens_per_s", "mfu"])
+def test_an_outcome_of_the_run_is_set_aside_with_what_to_do(name: str) -> None:
+    columns = {"x": VARIED, name: [3.0, None, 9.0]}
+    dataset = read(columns)
+    assert list(dataset.X) == ["x"]
+    assert noted(dataset, name, "set aside; keep it by naming all parameters with `--intrinsic`")
+    columns[name] = [3.0, 5.0, 9.0]
+    assert list(read(columns, intrinsic=["x", name]).X) == ["x", name]
+    assert list(read(columns, categorical=[name]).X) == ["x", name]
+
+
+def test_a_text_that_is_named_like_a_time_stays_a_parameter() -> None:
+    assert list(read({"runtime": ["onnx", "torch", "onnx"], "x": VARIED}).X) == ["runtime", "x"]
+
+
+@pytest.mark.parametrize("options", [{}, {"intrinsic": ["same", "x"]}])
+def test_a_column_that_follows_the_time_exactly_is_noted(options: dict[str, Any]) -> None:
+    times = [1.0 + 0.1 * i for i in range(8)]
+    x = [1.0, 2.0, 3.0, 4.0, 2.0, 1.0, 3.0, 4.0]
+    dataset = read({"same": [5.0 / time for time in times], "x": x}, **options)
+    assert noted(dataset, "same", "follows the time almost exactly")
+    assert not noted(dataset, "x", "follows the time")
+
+
+def test_few_values_may_follow_the_time() -> None:
+    dataset = read({"x": [1.0 + 0.1 * i for i in range(7)]})
+    assert not noted(dataset, "x", "follows the time")
+
+
+@pytest.mark.parametrize(
+    ("n_levels", "n_rows_each", "is_kept"),
+    [
+        (30, 1, True),
+        (31, 4, False),
+        (31, 5, True),
+        (60, 13, True),
+        (200, 5, True),
+        (201, 9, False),
+    ],
+)
+def test_a_text_is_a_parameter_where_its_levels_have_rows_enough(
+    n_levels: int, n_rows_each: int, is_kept: bool
+) -> None:
+    models = [f"net {i}" for i in range(n_levels)] * n_rows_each
+    dataset = read({"model": models, "x": [float(i % 3) + 1 for i in range(len(models))]})
+    assert ("model" in dataset.X) == is_kept
+    assert noted(dataset, "model", "was set aside") != is_kept
+
+
+@pytest.mark.parametrize("name", ["n_gpus", "world_size", "num_nodes", "device_batch", "batch"])
+@pytest.mark.parametrize("bad", [0, -2])
+def test_a_number_of_devices_or_a_batch_that_is_not_positive_is_refused(
+    name: str, bad: int
+) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        read({name: [1, 2, bad, 4], "x": [1, 2, 3, 4]})
+    message = str(caught.value)
+    assert f"`{name} > 0` must hold, since by its name it" in message
+    assert f"but row 3 has {bad}; correct the row or leave it out" in message
+    kept = read({name: [1, 2, bad, 4], "x": [1, 2, 3, 4]}, categorical=[name])
+    assert kept.kinds[name] == "categorical"
+
+
+@pytest.mark.parametrize("name", ["num_workers", "grad_accum", "dataloader_workers"])
+def test_what_may_be_zero_is_a_switch(name: str) -> None:
+    dataset = read({name: [0, 1, 2], "x": VARIED})
+    assert noted(dataset, name, "zero among them, and is taken as categorical")
+
+
+@pytest.mark.parametrize("blank", [None, "", " "])
+def test_a_text_with_blank_cells_is_set_aside_unless_named(blank: str | None) -> None:
+    columns = {"note": ["restarted", blank, "slow"], "x": VARIED}
+    dataset = read(columns)
+    assert list(dataset.X) == ["x"]
+    assert noted(dataset, "note", "without a value in 1 of 3 rows and was set aside; fill")
+    with pytest.raises(InvalidInputError, match="`note` must have a value in every row"):
+        read(columns, intrinsic=["note", "x"])
+
+
+def test_a_batch_that_may_be_of_one_device_or_of_all_is_noted() -> None:
+    columns = {"Batch size": [8, 16, 32], "#GPUs": [1, 2, 4]}
+    words = "rename it `device_batch` or `global_batch`"
+    assert noted(read(columns), "Batch size", words)
+    assert not noted(read(columns, time_per="epoch"), "Batch size", words)
+    assert not noted(read(columns, batch="global_batch"), "Batch size", words)
+    assert not noted(read({"Batch size": [8, 16, 32]}), "Batch size", words)
+    assert not noted(read({**columns, "device_batch": VARIED}), "Batch size", words)
+    rate = read({**columns, "samples/s": VARIED}, throughput="samples/s")
+    assert noted(rate, "Batch size", f"and is taken as that of all: {words} to say which")

@@ -19,6 +19,35 @@ def test_times_are_kept_in_seconds(unit: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "seconds", "note"),
+    [
+        ("step time (ms)", 1e-3, "is taken in milliseconds, by its name."),
+        ("latency_us", 1e-6, "is taken in microseconds, by its name."),
+        ("epoch_minutes", 60.0, "is taken in minutes, by its name."),
+        ("t", 1.0, "is taken in seconds: its name tells no unit; else give `--time-unit`."),
+    ],
+)
+def test_the_name_of_a_time_tells_its_unit_with_a_note(
+    name: str, seconds: float, note: str
+) -> None:
+    dataset = Dataset.from_frame(pd.DataFrame({"x": [1, 2, 3], name: [10, 20, 40]}), time=name)
+    assert list(dataset.y) == pytest.approx([10 * seconds, 20 * seconds, 40 * seconds])
+    assert f"`{name}` {note}" in dataset.notes
+
+
+def test_a_unit_that_is_given_is_obeyed_without_a_note() -> None:
+    frame = pd.DataFrame({"x": [1, 2, 3], "step_ms": [10, 20, 40]})
+    dataset = Dataset.from_frame(frame, time="step_ms", time_unit="us")
+    assert list(dataset.y) == pytest.approx([1e-5, 2e-5, 4e-5])
+    assert not any("by its name." in note for note in dataset.notes)
+
+
+def test_the_usual_time_needs_no_note_of_its_unit() -> None:
+    dataset = Dataset.from_frame(pd.DataFrame({"x": [1, 2, 3], "time_s": [1, 2, 4]}))
+    assert not any("time_s" in note for note in dataset.notes)
+
+
+@pytest.mark.parametrize(
     ("columns", "batch", "formula"),
     [
         ({"global_batch": 64, "local_batch": 8, "n_gpus": 4}, 64, "`global_batch`"),

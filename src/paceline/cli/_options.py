@@ -39,7 +39,11 @@ def data_options(*, grouped: bool = True) -> Callable[[Command], Command]:
         click.option("--intrinsic", type=Names(), help="Columns that say what the job is."),
         click.option("--extrinsic", type=Names(), help="Columns that say how it is scaled."),
         click.option("--categorical", type=Names(), help="Columns of numbers that are labels."),
-        click.option("--time-unit", type=click.Choice(["s", "ms", "us"]), help="Unit [s]."),
+        click.option(
+            "--time-unit",
+            type=click.Choice(["s", "ms", "us"]),
+            help="Unit [default: as the column's name says, else s].",
+        ),
         click.option(
             "--throughput", metavar="COL", help="Samples per --time-unit; time = batch / it."
         ),

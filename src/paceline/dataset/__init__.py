@@ -24,7 +24,7 @@ from paceline.dataset._schema import (
     write_parameters,
 )
 from paceline.dataset._store import read_observations, read_store, save_store
-from paceline.dataset._times import global_batch_columns
+from paceline.dataset._throughput import global_batch_columns
 
 __all__ = [
     "Dataset",

@@ -24,6 +24,7 @@ _MISSING_NUMBERS = _MISSING_LEVELS | {"na", "n/a", "null", "<na>"}
 _LARGEST_PLAIN_INTEGER = 1e15
 _WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 
 
 def level_name(value: object) -> str:
@@ -58,7 +59,7 @@ def is_numeric(column: Column) -> bool:
         return True
     codes, cells = _distinct(column)
     counts = np.bincount(codes[codes >= 0], minlength=len(cells))
-    numbers = [_number(cell) for cell in cells]
+    numbers = [1.0 if is_grouped(cell) else parse_number(cell) for cell in cells]
     n_bad = sum(int(c) for c, x in zip(counts, numbers, strict=True) if x is None)
     n_good = sum(int(c) for c, x in zip(counts, numbers, strict=True) if _is_present(x))
     return n_good > 0 and n_good >= n_bad
@@ -73,7 +74,7 @@ def is_empty(column: Column) -> bool:
     return all(_is_missing_level(cell) for cell in _distinct(column)[1])
 
 
-def read_numbers(column: Column, locate: Locate, *, may_be_label: bool = True) -> Numbers:
+def read_numbers(column: Column, locate: Locate, *, is_parameter: bool = True) -> Numbers:
     """Return a column as finite numbers.
 
     Parameters
@@ -82,8 +83,8 @@ def read_numbers(column: Column, locate: Locate, *, may_be_label: bool = True) -
         The column; its name stands in the errors.
     locate
         Names a row for people, given its position.
-    may_be_label
-        Whether listing the column in `categorical` is a way out.
+    is_parameter
+        Whether naming the others, or listing the column in `categorical`, is a way out.
 
     Raises
     ------
@@ -93,8 +94,8 @@ def read_numbers(column: Column, locate: Locate, *, may_be_label: bool = True) -
     if pd.api.types.is_numeric_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
-        values = _parse_numbers(column, locate, may_be_label=may_be_label)
-    _refuse_missing(np.isnan(values), column, locate)
+        values = _parse_numbers(column, locate, is_parameter=is_parameter)
+    _refuse_missing(np.isnan(values), column, locate, is_parameter=is_parameter)
     infinite = np.isinf(values)
     if infinite.any():
         raise InvalidInputError(
@@ -104,8 +105,24 @@ def read_numbers(column: Column, locate: Locate, *, may_be_label: bool = True) -
     return values
 
 
-def read_levels(column: Column, locate: Locate) -> Levels:
-    """Return a column as names of levels.
+def is_grouped(cell: object) -> bool:
+    """Return whether a cell has commas, and each stands where one between thousands would."""
+    return bool(_GROUPED.fullmatch(str(cell).strip()))
+
+
+def has_decimal_comma(cell: str) -> bool:
+    """Return whether the one comma of a cell may mark its decimals."""
+    return bool(_DECIMAL_COMMA.fullmatch(cell.strip()))
+
+
+def count_missing(column: Column) -> int:
+    """Return how many cells of a column of text have no value."""
+    codes, cells = _distinct(column)
+    return int(_missing_levels(cells)[codes].sum())
+
+
+def read_levels(column: Column, locate: Locate, *, is_parameter: bool = True) -> Levels:
+    """Return a column as names of levels; the parameters are those of `read_numbers`.
 
     Raises
     ------
@@ -113,8 +130,8 @@ def read_levels(column: Column, locate: Locate) -> Levels:
         For a missing cell; names its row.
     """
     codes, cells = _distinct(column)
-    missing = np.array([_is_missing_level(cell) for cell in cells] + [True])
-    _refuse_missing(missing[codes], column, locate)  # code -1, missing, finds the last entry
+    missing = _missing_levels(cells)[codes]
+    _refuse_missing(missing, column, locate, is_parameter=is_parameter)
     return np.array([level_name(cell) for cell in cells], dtype=object)[codes]
 
 
@@ -138,13 +155,13 @@ def _distinct(column: Column) -> tuple[npt.NDArray[np.intp], list[Any]]:
     return codes, list(cells)
 
 
-def _parse_numbers(column: Column, locate: Locate, *, may_be_label: bool) -> Numbers:
+def _parse_numbers(column: Column, locate: Locate, *, is_parameter: bool) -> Numbers:
     codes, cells = _distinct(column)
-    numbers = [_number(cell) for cell in cells]
+    numbers = [parse_number(cell) for cell in cells]
     bad = np.array([number is None for number in numbers] + [False])[codes]
     if bad.any():
         row = int(np.argmax(bad))
-        advice = _advice(str(cells[codes[row]]), str(column.name), may_be_label=may_be_label)
+        advice = _advice(str(cells[codes[row]]), str(column.name), is_parameter=is_parameter)
         raise InvalidInputError(
             f"`{column.name}` must be numeric, but {locate(row)} has {str(cells[codes[row]])!r}; "
             f"{advice}."
@@ -152,14 +169,23 @@ def _parse_numbers(column: Column, locate: Locate, *, may_be_label: bool) -> Num
     return np.array([*numbers, math.nan], dtype=np.float64)[codes]
 
 
-def _advice(cell: str, name: str, *, may_be_label: bool) -> str:
-    if _DECIMAL_COMMA.fullmatch(cell.strip()):
-        return "write decimals with a point"
-    way_out = f", or list `{name}` in `categorical` if its values are labels"
-    return f"correct the cell{way_out if may_be_label else ''}"
+def _advice(cell: str, name: str, *, is_parameter: bool) -> str:
+    label = f", or list `{name}` in `categorical` if its values are labels"
+    return f"{_comma_advice(cell.strip()) or 'correct the cell'}{label if is_parameter else ''}"
 
 
-def _number(cell: object) -> float | None:
+def _comma_advice(cell: str) -> str | None:
+    """Return how to write a number with commas so that it has one meaning."""
+    whole = cell.replace(",", "")
+    if is_grouped(cell) and has_decimal_comma(cell):
+        point = cell.replace(",", ".")
+        return f"write {whole} if the comma separates thousands, {point} if it marks decimals"
+    if is_grouped(cell):
+        return f"write {whole}, without commas"
+    return "write decimals with a point" if has_decimal_comma(cell) else None
+
+
+def parse_number(cell: object) -> float | None:
     """Return a cell as a number, NaN when it is missing, None when it is something else."""
     if isinstance(cell, bool | np.bool_):
         return None
@@ -180,9 +206,23 @@ def _is_missing_level(cell: object) -> bool:
     return str(cell).strip().lower() in _MISSING_LEVELS
 
 
-def _refuse_missing(missing: npt.NDArray[np.bool_], column: Column, locate: Locate) -> None:
-    if missing.any():
-        raise InvalidInputError(
-            f"`{column.name}` must have a value in every row, but "
-            f"{locate(int(np.argmax(missing)))} has none; leave the row out or fill it."
-        )
+def _missing_levels(cells: list[Any]) -> npt.NDArray[np.bool_]:
+    """Return which cells have no value; code -1, missing, finds the last entry."""
+    return np.array([_is_missing_level(cell) for cell in cells] + [True])
+
+
+def _refuse_missing(
+    missing: npt.NDArray[np.bool_], column: Column, locate: Locate, *, is_parameter: bool
+) -> None:
+    if not missing.any():
+        return
+    first, n_missing = locate(int(np.argmax(missing))), int(missing.sum())
+    got = (
+        f"{first} has none" if n_missing == 1 else f"{n_missing} rows have none, {first} the first"
+    )
+    cure = "leave the row out or fill it" if n_missing == 1 else "leave them out or fill them"
+    aside = ", or leave the column out by naming the others with `--intrinsic` and `--extrinsic`"
+    raise InvalidInputError(
+        f"`{column.name}` must have a value in every row, but {got}; "
+        f"{cure}{aside if is_parameter else ''}."
+    )

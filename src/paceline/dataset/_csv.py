@@ -17,6 +17,7 @@ import pandas as pd
 from paceline.dataset._dataset import Dataset
 from paceline.dataset._frame import read_frame
 from paceline.dataset._options import ReadKeywords, ReadOptions
+from paceline.dataset._thousands import join_thousands
 from paceline.errors import InvalidInputError, SchemaError
 
 _ENCODING = "utf-8-sig"  # also reads files that begin with a byte-order mark
@@ -57,7 +58,7 @@ def read_table(path: str | Path, labels: Sequence[str] = ()) -> pd.DataFrame:
     Numbers are numbers, everything else, and the columns of `labels`, is text as it was
     written; blank cells are missing.
     """
-    return _open_table(Path(path)).read(labels)
+    return join_thousands(_open_table(Path(path)).read(labels), labels)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

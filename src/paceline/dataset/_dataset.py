@@ -48,6 +48,8 @@ class Dataset:
         Where the data come from.
     features
         How further columns follow from the parameters; None when nobody has asked yet.
+    group
+        The column that was said to group the rows; None: rows of one configuration.
     """
 
     X: pd.DataFrame
@@ -60,6 +62,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     features: Derivation | None = None
+    group: str | None = None
 
     def __post_init__(self) -> None:
         names = list(self.X.columns)
@@ -128,7 +131,7 @@ class Dataset:
         intrinsic: Sequence[str] | None = None,
         extrinsic: Sequence[str] | None = None,
         categorical: Sequence[str] = (),
-        time_unit: str = "s",
+        time_unit: str | None = None,
         throughput: str | None = None,
         time_per: TimePer | None = None,
         batch: Batch | None = None,
@@ -148,7 +151,7 @@ class Dataset:
         categorical
             Columns of numbers that are labels.
         time_unit
-            ``s``, ``ms`` or ``us``.
+            ``s``, ``ms`` or ``us``; None: as the name of the column says, else seconds.
         throughput
             A column of samples per `time_unit`; the time of a step is then the global batch,
             made from the batch and device columns, divided by it.
@@ -249,6 +252,7 @@ class Dataset:
             notes=self.notes,
             provenance=dict(self.provenance),
             features=self.features,
+            group=self.group,
         )
 
     def split(

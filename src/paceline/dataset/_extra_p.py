@@ -153,7 +153,7 @@ def _build(path: Path, points: Sequence[Measurement], options: ReadOptions) -> D
     frame = pd.DataFrame({name: [m.point[name] for m in points] for name in names})
     frame[TIME] = [float(np.median(m.values)) for m in points]
     fields = read_frame(frame, options, lambda i: f"the point of line {points[i].line}")
-    seconds = seconds_per(options.time_unit)
+    seconds = seconds_per(options.time_unit or "s")
     times_s = tuple(tuple(value * seconds for value in m.values) for m in points)
     return Dataset(**fields, times_s=times_s, provenance={"file": path.name})
 

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from paceline.dataset._aside import note_copies
 from paceline.dataset._basis import TimeBasis
 from paceline.dataset._cells import Locate, Numbers, plain_column, read_levels
 from paceline.dataset._options import RESERVED, TIME, ReadOptions
-from paceline.dataset._roles import Roles, assign_roles, guess_batch
+from paceline.dataset._roles import Roles, assign_roles, guess_batch, note_unclear_batch
+from paceline.dataset._thousands import join_thousands
 from paceline.dataset._times import read_times
 from paceline.errors import InvalidInputError
 
@@ -37,12 +39,14 @@ def read_frame(
     """
     _check_frame(frame)
     options.check_columns(map(str, frame.columns))
-    times, notes = read_times(frame, options, locate)
+    frame, notes = join_thousands(frame, options.categorical)
+    times, time_notes = read_times(frame, options, locate)
     found = assign_roles(frame, options, locate)
     basis, basis_notes = _basis(options, found)
     X = build_parameters(found.columns, len(frame))
     other = _other(frame, options, found, locate)
-    notes += [*_note_aside(frame, options), *found.notes, *basis_notes, *note_repeats(X)]
+    notes += [*time_notes, *_note_aside(frame, options), *found.notes, *note_copies(X, times)]
+    notes += [*basis_notes, *note_repeats(X)]
     return {
         "X": X,
         "y": build_times(times),
@@ -50,6 +54,7 @@ def read_frame(
         "kinds": found.kinds,
         "basis": basis,
         "other": other,
+        "group": options.group,
         "notes": tuple(notes),
     }
 
@@ -92,7 +97,10 @@ def _basis(options: ReadOptions, found: Roles) -> tuple[TimeBasis, list[str]]:
     if options.batch is not None:
         return TimeBasis(time_per=time_per, batch=options.batch), []
     # A constant batch is no parameter, yet it still says which batch is held.
-    batch, notes = guess_batch([*found.columns, *found.constant])
+    names = [*found.columns, *found.constant]
+    batch, notes = guess_batch(names)
+    if batch is None and time_per in (None, "step"):
+        notes = note_unclear_batch(names, is_used=options.throughput is not None)
     return TimeBasis(time_per=time_per, batch=batch), notes
 
 
@@ -102,7 +110,7 @@ def _other(
     taken = (*found.columns, *RESERVED) + (() if options.throughput else (options.time,))
     columns = {str(c): plain_column(frame[c]) for c in frame.columns if c not in taken}
     if options.group is not None:
-        read_levels(frame[options.group], locate)  # refuses rows without a group
+        read_levels(frame[options.group], locate, is_parameter=False)  # refuses rows without one
     series = {name: column.reset_index(drop=True) for name, column in columns.items()}
     return pd.DataFrame(series, index=pd.RangeIndex(len(frame)))
 

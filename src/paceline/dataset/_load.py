@@ -12,7 +12,7 @@ from paceline.dataset._epochs import convert_time
 from paceline.dataset._export import join_table, read_parquet, rebuild_fields
 from paceline.dataset._extra_p import is_extra_p, read_extra_p
 from paceline.dataset._frame import note_repeats, read_frame
-from paceline.dataset._options import ReadKeywords, ReadOptions
+from paceline.dataset._options import TIME, ReadKeywords, ReadOptions
 from paceline.dataset._roles import Roles
 from paceline.dataset._store import read_store
 from paceline.errors import InvalidInputError
@@ -109,6 +109,8 @@ def _override(dataset: Dataset, options: ReadOptions) -> Dataset:
 
 def _given(options: ReadOptions) -> dict[str, Any]:
     defaults = ReadOptions()
+    if options.throughput is None and (options.time, options.time_unit) == (TIME, "s"):
+        options = replace(options, time_unit=None)  # the unit of our own files
     pairs = {field.name: getattr(options, field.name) for field in fields(options)}
     return {
         name: value

@@ -8,10 +8,10 @@ from typing import Literal
 Count = Literal["devices", "batch", "accumulation", "degree"]
 BatchOf = Literal["global_batch", "device_batch", "unknown"]
 
-_DEVICES = {"device", "gpu", "tpu", "npu", "accelerator", "chip", "worker", "rank", "replica"}
-_DEVICES |= {"process", "proc"}
-_NODES = {"node", "host", "machine", "server"}
-_COUNTED = _DEVICES | _NODES
+DEVICES = {"device", "gpu", "tpu", "npu", "accelerator", "chip", "worker", "rank", "replica"}
+DEVICES |= {"process", "proc"}
+NODES = {"node", "host", "machine", "server"}
+_COUNTED = DEVICES | NODES
 
 _MARKERS = {"n", "num", "number", "nb", "nr", "count", "total"}
 _FILLERS = _MARKERS | {"of", "per", "the", "used", "all", "world", "size"}
@@ -44,7 +44,7 @@ def name_tokens(name: str) -> tuple[str, ...]:
     >>> name_tokens("numGPUs"), name_tokens("ngpus"), name_tokens("batch-size (per GPU)")
     (('num', 'gpus'), ('n', 'gpus'), ('batch', 'size', 'per', 'gpu'))
     """
-    text = name.replace("#", " n ")
+    text = name.replace("#", " n ").replace("/", " per ")
     text = re.sub(r"[A-Z]{2,}s?(?![a-z])", lambda m: f" {m[0].lower()} ", text)
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).lower()
     words = re.findall(r"[a-z]+|\d+", text)
@@ -81,7 +81,7 @@ def batch_of(name: str) -> BatchOf | None:
         return "device_batch"
     if tokens & _GLOBAL:
         return "global_batch"
-    return "device_batch" if tokens & (_LOCAL | _DEVICES) else "unknown"
+    return "device_batch" if tokens & (_LOCAL | DEVICES) else "unknown"
 
 
 def counts_all_devices(name: str) -> bool:
@@ -89,7 +89,28 @@ def counts_all_devices(name: str) -> bool:
     tokens = set(name_tokens(name))
     if counts_what(name) != "devices" or "per" in tokens:
         return False
-    return tokens == {"world", "size"} or bool({_singular(t) for t in tokens} & _DEVICES)
+    return tokens == {"world", "size"} or bool({_singular(t) for t in tokens} & DEVICES)
+
+
+def counts_devices_plainly(name: str) -> bool:
+    """Return whether a column counts devices or nodes and not workers, which may load data."""
+    return counts_what(name) == "devices" and not {"worker", "workers"} & {*name_tokens(name)}
+
+
+def counts_nodes(name: str) -> bool:
+    """Return whether a column's name counts the nodes of a run."""
+    tokens = set(name_tokens(name))
+    counted = {_singular(token) for token in tokens}
+    is_of_nodes = bool(counted & NODES) and not counted & DEVICES
+    return counts_what(name) == "devices" and is_of_nodes and "per" not in tokens
+
+
+def counts_devices_of_a_node(name: str) -> bool:
+    """Return whether a column's name counts the devices of one node."""
+    tokens = set(name_tokens(name))
+    counted = {_singular(token) for token in tokens}
+    is_of_both = bool(counted & NODES) and bool(counted & DEVICES)
+    return counts_what(name) == "devices" and is_of_both and "per" in tokens
 
 
 def model_degree(name: str) -> str | None:

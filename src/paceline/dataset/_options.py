@@ -27,7 +27,7 @@ class ReadKeywords(TypedDict, total=False):
     intrinsic: Sequence[str] | None
     extrinsic: Sequence[str] | None
     categorical: Sequence[str]
-    time_unit: str
+    time_unit: str | None
     throughput: str | None
     time_per: TimePer | None
     batch: Batch | None
@@ -43,7 +43,7 @@ class ReadOptions:
     intrinsic: Sequence[str] | None = None
     extrinsic: Sequence[str] | None = None
     categorical: Sequence[str] = ()
-    time_unit: str = "s"
+    time_unit: str | None = None
     throughput: str | None = None
     time_per: TimePer | None = None
     batch: Batch | None = None

@@ -9,26 +9,25 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from paceline.dataset._aside import reason_aside
 from paceline.dataset._basis import Batch
 from paceline.dataset._cells import (
     Column,
     Levels,
     Locate,
     Numbers,
-    is_empty,
     is_numeric,
     level_name,
     read_levels,
     read_numbers,
 )
-from paceline.dataset._names import Count, batch_of, counts_what
+from paceline.dataset._names import Count, batch_of, counts_devices_plainly, counts_what
 from paceline.dataset._options import RESERVED, ReadOptions
 from paceline.errors import InvalidInputError
 from paceline.space import Kind, Role
 
 # A number with a zero and few values is more often a switch than a quantity.
 _MOST_SWITCH_VALUES = 10
-_MOST_LEVELS = 30
 
 _COUNT_WORDS: dict[Count, str] = {
     "devices": "a number of devices, nodes, workers or ranks",
@@ -85,6 +84,27 @@ def guess_batch(names: Sequence[str]) -> tuple[Batch | None, list[str]]:
     return None, []
 
 
+def note_unclear_batch(names: Sequence[str], *, is_used: bool) -> list[str]:
+    """Return a note where a batch may be that of one device or of all.
+
+    Parameters
+    ----------
+    names
+        The columns.
+    is_used
+        Whether the times were made from that batch.
+    """
+    unclear = [name for name in names if batch_of(name) == "unknown"]
+    if not unclear or not any(counts_what(name) == "devices" for name in names):
+        return []
+    purpose = "to say which" if is_used else "to learn how well the devices scale"
+    taken = ", and is taken as that of all" if is_used else ""
+    return [
+        f"`{unclear[0]}` may be a batch of one device or of all together{taken}: rename it "
+        f"`device_batch` or `global_batch` {purpose}."
+    ]
+
+
 def _assign_named(frame: pd.DataFrame, options: ReadOptions, locate: Locate, found: Roles) -> None:
     for name in map(str, frame.columns):
         if name in options.named:
@@ -113,43 +133,22 @@ def _assign_guessed(
     set_aside = (options.time, options.throughput, options.group, *RESERVED)
     for name in (str(column) for column in frame.columns if column not in set_aside):
         column = frame[name]
-        if is_empty(column):
-            found.notes.append(f"`{name}` is empty and was dropped.")
+        reason = None if name in options.categorical else reason_aside(column)
+        if reason:
+            found.notes.append(f"`{name}` {reason}.")
             found.constant.append(name)
-        elif name in options.categorical:
-            found.add(name, "intrinsic", read_levels(column, locate))
-        elif is_numeric(column):
-            _add_guessed_number(name, read_numbers(column, locate), found)
-        elif is_date(column):
-            found.notes.append(
-                f"`{name}` holds dates and was set aside; keep it with `--categorical {name}`."
-            )
-            found.constant.append(name)
-        elif is_identifier(column):
-            found.notes.append(
-                f"`{name}` has {column.nunique()} different texts, as an identifier has, and was "
-                f"set aside; group by it with `--group {name}`, or keep it with `--categorical`."
-            )
-            found.constant.append(name)
+        elif name not in options.categorical and is_numeric(column):
+            values = read_numbers(column, locate)
+            _refuse_no_count(name, values, locate)
+            _add_guessed_number(name, values, found)
         else:
             found.add(name, "intrinsic", read_levels(column, locate))
-            texts += [name] if name in found.columns else []
+            is_text = name in found.columns and name not in options.categorical
+            texts += [name] if is_text else []
     found.notes += _note_texts(texts, found)
     guessed = [n for n, role in found.roles.items() if role == "intrinsic" and n not in texts]
     if guessed:
         found.notes.append(f"Taken as intrinsic: {', '.join(f'`{n}`' for n in guessed)}.")
-
-
-def is_date(column: Column) -> bool:
-    """Whether a column of text says when rows were measured: 2026-05-01, perhaps with a time."""
-    texts = column.dropna().astype(str).str.strip()
-    return bool(texts.str.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?").all())
-
-
-def is_identifier(column: Column) -> bool:
-    """Whether a column of text names its rows rather than a choice between a few levels."""
-    n_levels = int(column.nunique())
-    return n_levels > _MOST_LEVELS and n_levels > len(column) / 20
 
 
 def _add_guessed_number(name: str, values: Numbers, found: Roles) -> None:
@@ -164,6 +163,20 @@ def _add_guessed_number(name: str, values: Numbers, found: Roles) -> None:
     if counted and name in found.columns:
         words = _COUNT_WORDS[counted]
         found.notes.append(f"`{name}` is taken as extrinsic: by its name it is {words}.")
+
+
+def _refuse_no_count(name: str, values: Numbers, locate: Locate) -> None:
+    """Refuse a number of devices or a batch that is not positive; it is no switch."""
+    bad = values <= 0
+    if not bad.any() or bad.all() or not (batch_of(name) or counts_devices_plainly(name)):
+        return
+    row = int(np.argmax(bad))
+    what = "is a batch" if batch_of(name) else "counts devices or nodes"
+    raise InvalidInputError(
+        f"`{name} > 0` must hold, since by its name it {what}, but {locate(row)} has "
+        f"{values[row]:g}; correct the row or leave it out, or list `{name}` in `categorical` if "
+        "its values are labels."
+    )
 
 
 def _is_switch(values: Numbers, n_values: int, *, counts: bool) -> bool:

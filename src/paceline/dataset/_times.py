@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
 from paceline.dataset._cells import Locate, Numbers, read_numbers
-from paceline.dataset._names import batch_of, counts_all_devices, counts_what, model_degree
-from paceline.dataset._options import ReadOptions
+from paceline.dataset._options import TIME, ReadOptions
+from paceline.dataset._throughput import throughput_factors
+from paceline.dataset._time_names import unit_in
 from paceline.errors import InvalidInputError
 from paceline.units import seconds_per
 
@@ -18,17 +17,36 @@ def read_times(
     frame: pd.DataFrame, options: ReadOptions, locate: Locate
 ) -> tuple[Numbers, list[str]]:
     """Return the times in seconds, and notes on how they were made."""
-    seconds = seconds_per(options.time_unit)
+    seconds, notes = _unit(options)
     if options.throughput is None:
-        return _read_positive(frame, options.time, locate) * seconds, []
+        return _read_positive(frame, options.time, locate) * seconds, notes
     throughput = _read_positive(frame, options.throughput, locate)
-    batch, formula = _global_batch(frame, options, locate)
-    note = f"The time of a step is {formula} / `{options.throughput}`."
-    return batch / throughput * seconds, [note]
+    factors = throughput_factors([str(column) for column in frame.columns], options.throughput)
+    work = np.ones(len(frame))
+    for name in factors.above:
+        work = work * _read_positive(frame, name, locate)
+    for name in factors.below:
+        work = work / _read_positive(frame, name, locate)
+    note = f"The time of a step is {factors} / `{options.throughput}`."
+    return work / throughput * seconds, [*factors.notes, note, *notes]
+
+
+def _unit(options: ReadOptions) -> tuple[float, list[str]]:
+    """Return the seconds of the unit that was given or that the name tells, with a note."""
+    name = options.throughput or options.time
+    if options.time_unit is not None:
+        return seconds_per(options.time_unit), []
+    if name == TIME:
+        return 1.0, []
+    unit = unit_in(name)
+    word = unit.word if unit else "seconds"
+    how = f"per {word.removesuffix('s')}" if options.throughput else f"in {word}"
+    why = ", by its name" if unit else ": its name tells no unit; else give `--time-unit`"
+    return unit.seconds if unit else 1.0, [f"`{name}` is taken {how}{why}."]
 
 
 def _read_positive(frame: pd.DataFrame, name: str, locate: Locate) -> Numbers:
-    values = read_numbers(frame[name], locate, may_be_label=False)
+    values = read_numbers(frame[name], locate, is_parameter=False)
     bad = values <= 0
     if bad.any():
         row = int(np.argmax(bad))
@@ -37,44 +55,3 @@ def _read_positive(frame: pd.DataFrame, name: str, locate: Locate) -> Numbers:
             "leave the row out or correct it."
         )
     return values
-
-
-def _global_batch(
-    frame: pd.DataFrame, options: ReadOptions, locate: Locate
-) -> tuple[Numbers, str]:
-    """Return the samples of one step over all devices, and the formula in words."""
-    above, below = _batch_factors([str(column) for column in frame.columns], options)
-    batch = np.ones(len(frame))
-    for name in above:
-        batch = batch * _read_positive(frame, name, locate)
-    for name in below:
-        batch = batch / _read_positive(frame, name, locate)
-    formula = " × ".join(f"`{name}`" for name in above)
-    return batch, " / ".join([formula, *(f"`{name}`" for name in below)])
-
-
-def _batch_factors(names: Sequence[str], options: ReadOptions) -> tuple[list[str], list[str]]:
-    """Return the columns to multiply and those to divide by."""
-    above, below = global_batch_columns(names)
-    if above:
-        return above, below
-    raise InvalidInputError(
-        f"The throughput `{options.throughput}` needs a batch column to give a time: "
-        f"`global_batch`, or `device_batch` and `n_devices`; but got {', '.join(names)}."
-    )
-
-
-def global_batch_columns(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the columns whose product over those others is the global batch; none if unknown."""
-    whole = [name for name in names if batch_of(name) == "global_batch"]
-    if whole:
-        return whole[:1], []
-    part = [name for name in names if batch_of(name) == "device_batch"]
-    devices = [name for name in names if counts_all_devices(name)]
-    if part and devices:
-        accumulation = [name for name in names if counts_what(name) == "accumulation"]
-        # Devices that share the same samples are one replica: they do not multiply the batch.
-        shared = {model_degree(name): name for name in names if model_degree(name)}
-        return [part[0], *accumulation[:1], devices[0]], list(shared.values())
-    plain = [name for name in names if batch_of(name) == "unknown"]
-    return plain[:1], []
