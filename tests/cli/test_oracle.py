@@ -78,9 +78,9 @@ def test_unequal_devices_are_noted_once_and_the_smallest_must_suffice(
     save_cluster(replace(load_cluster("abci"), devices=groups, n_devices=4), path)
     common = ("--cluster", path, "--device-batch", "8", "--strategy", "data")
     done = run("oracle", "mlp", *common, "--devices", "2,4")
-    assert done.code == 0 and done.err.count("note:") == 1
+    assert done.code == 0 and done.err.count("unequal devices") == 1
     note = " ".join(done.err.split())
-    assert "unequal devices" in note and "its usual one" in note and "`paceline plan`" in note
+    assert "unequal devices" in note and "the slowest in use" in note and "`paceline plan`" in note
     assert "in the smallest device in use." in " ".join(done.out.split())
     assert next(line.count("!") for line in done.out.splitlines() if "data 4" in line) == 1
 
@@ -102,6 +102,38 @@ def test_the_knee_is_shown_with_device_hours_and_money(run: Run, tmp_path: Path)
     assert "less than 10 %" in " ".join(plain.out.split())
     data = json.loads(run("oracle", *small, *common, "--knee", "--output-format", "json").out)
     assert data["knees"]["data"]["is_reached"]
+
+
+def test_a_knee_needs_several_numbers_of_devices(run: Run) -> None:
+    done = run("oracle", *SMALL, "--devices", "8", "--global-batch", "64", "--knee")
+    assert done.code == 2
+    assert "got 8 alone. Try: --devices 1..8" in " ".join(done.err.split())
+
+
+def test_what_is_asked_for_and_impossible_is_said(run: Run) -> None:
+    common = ("--devices", "8", "--global-batch", "36", "--output-format", "json")
+    done = run("oracle", *SMALL, *common, "--strategy", "data,filter")
+    note = " ".join(done.err.split())
+    assert "data is not possible on 8 devices: `global_batch` must be a multiple of 8" in note
+    more = json.loads(run("oracle", *SMALL, *common, "--strategy", "zero3+recompute,all").out)
+    assert {"zero3+recompute", "filter"} <= {row["strategy"] for row in more["rows"]}
+
+
+def test_layers_shorter_than_a_launch_are_noted(run: Run) -> None:
+    common = ("--cluster", "dgx-h100", "--devices", "1")
+    small = run("oracle", "lenet5", *common, "--global-batch", "32")
+    assert small.code == 0 and "(`launch_s`): real steps are longer" in " ".join(small.err.split())
+    assert run("oracle", "resnet50", *common, "--global-batch", "64").err == ""
+
+
+def test_the_optimizer_of_at_counts_and_is_recorded(run: Run) -> None:
+    common = ("--devices", "1", "--global-batch", "8", "--output-format", "json")
+    at = json.loads(run("oracle", *SMALL, *common, "--at", "optimizer=sgd").out)
+    assert (at["optimizer"], at["precision"]) == ("sgd", "float32")
+    given = json.loads(run("oracle", *SMALL, *common, "--optimizer", "sgd").out)
+    assert at["rows"][0]["memory_bytes"] == given["rows"][0]["memory_bytes"]
+    twice = run("oracle", *SMALL, *common, "--at", "optimizer=sgd", "--optimizer", "adam")
+    assert twice.code == 2 and "must be given once" in " ".join(twice.err.split())
 
 
 @pytest.mark.parametrize("ending", ["csv", "json"])

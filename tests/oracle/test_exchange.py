@@ -72,13 +72,24 @@ def test_sharding_needs_less_memory_by_stage(resnet: LayerGraph, cluster: Cluste
     rows = sweep(resnet, cluster, table, global_batch=64)
     assert (np.diff(rows.memory_bytes) < 0).all()
     assert rows["state_bytes"][1] == pytest.approx(rows["state_bytes"][0] / 8)
-    assert rows["gradients_bytes"][2] == pytest.approx(rows["weights_bytes"][0] / 8)
+    # at the peak of the backward pass not all of them are there yet
+    assert 0 < rows["gradients_bytes"][2] <= rows["weights_bytes"][0] / 8
     assert rows["weights_bytes"][3] < rows["weights_bytes"][0]
     gathered = resnet.total("n_parameters") * 4
     whole, state, *sharded = rows["exchange_payload_bytes"].tolist()
     buffers = resnet.total("buffer_bytes")  # which only whole replicas broadcast
     assert [whole - buffers, state - buffers] == [gathered, 2 * gathered]
     assert sharded == [2 * gathered, 3 * gathered]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_sharing_out_gradients_never_needs_more_memory(
+    resnet: LayerGraph, cluster: Cluster, optimizer: str
+) -> None:
+    table = [Strategy(data=2, shard=shard) for shard in (1, 2)]
+    for batch in (2, 4, 32, 256):
+        rows = sweep(resnet, cluster, table, global_batch=batch, optimizer=optimizer)
+        assert rows.memory_bytes[1] <= rows.memory_bytes[0]
 
 
 def test_a_parameter_server_is_slower_than_a_ring_of_many(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from paceline.clusters import Cluster, DeviceGroup, load_cluster
 from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
 from paceline.oracle import (
+    Survey,
     enumerate_strategies,
     knee,
     knees,
@@ -161,6 +163,64 @@ def test_the_knee_is_where_a_doubling_gains_too_little() -> None:
     assert found.gain == pytest.approx(365 / 340 - 1)
     far = knee([1, 2, 4], [100, 200, 400])
     assert (far.n_devices, far.is_reached) == (4, False) and np.isnan(far.gain)
+
+
+def test_a_dip_does_not_end_what_pays() -> None:
+    found = knee([1, 2, 4, 8, 16, 32, 64], [100, 190, 360, 200, 390, 760, 770])
+    assert (found.n_devices, found.is_reached) == (32, True)
+    assert knee([1, 2, 4, 8], [100, 190, 150, 200]).n_devices == 2
+
+
+def test_knees_are_followed_from_one_device(resnet: LayerGraph, cluster: Cluster) -> None:
+    found = survey(resnet, cluster, [1, 2], names=["layer", "data"], global_batch=64)
+    by_name = knees(found)
+    assert (by_name["layer"].n_devices, by_name["layer"].is_reached) == (1, True)
+    assert (by_name["data"].n_devices, by_name["data"].is_reached) == (2, False)
+    with pytest.raises(InvalidInputError, match=r"got 2 alone\. Try: --devices 1\.\.2"):
+        knees(survey(resnet, cluster, [2], names=["data"], global_batch=64))
+
+
+def test_what_needs_less_memory_is_tried_where_nothing_fits(
+    resnet: LayerGraph, cluster: Cluster
+) -> None:
+    def on(gib: float, **options: Any) -> Survey:
+        device = replace(cluster.device, memory_bytes=gib * 2**30)
+        return survey(resnet, replace(cluster, device=device), [1, 2], **options)
+
+    usual = on(100, global_batch=2048)
+    needs = float(usual.result.memory_bytes[usual.best[1]]) / 2**30
+    sparing = on(needs / 6, global_batch=2048)
+    strategy = sparing.result.table.strategy(sparing.best[1])
+    assert strategy.micro_batches > 1 and usual.names[usual.best[1]] == "serial"
+    assert set(usual.names) < set(sparing.names)
+    assert sparing.n_devices.tolist() == sorted(sparing.n_devices)
+    named = on(needs / 6, global_batch=2048, names=["serial", "data"])
+    assert not named.result.fits.any()
+
+
+def test_micro_batches_may_be_of_one_sample_to_spare_memory(
+    resnet: LayerGraph, cluster: Cluster
+) -> None:
+    question = {"names": ["accumulation"], "global_batch": 4096}
+    usual, sparing = (
+        enumerate_strategies(resnet, cluster, 1, **question, sparing=sparing)
+        for sparing in (False, True)
+    )
+    assert usual["micro_batches"].max() == 16
+    assert sparing["micro_batches"].max() == 4096
+    assert set(usual["micro_batches"]) < set(sparing["micro_batches"])
+
+
+def test_all_wait_for_the_slowest_device_in_use(resnet: LayerGraph, cluster: Cluster) -> None:
+    groups = (DeviceGroup(count=2), DeviceGroup(count=2, speed=0.5))
+    mixed = replace(cluster, devices=groups, n_devices=4)
+    even, uneven = (
+        survey(resnet, c, [2, 4], names=["data"], device_batch=8).result for c in (cluster, mixed)
+    )
+    assert uneven.step_s[0] == pytest.approx(even.step_s[0])
+    assert uneven.compute_s[1] == pytest.approx(2 * even.compute_s[1])
+    assert uneven.step_s[1] == pytest.approx(even.step_s[1] + even.compute_s[1])
+    assert uneven["efficiency"][1] < even["efficiency"][1]
 
 
 def test_steps_that_are_no_doubling_count_in_proportion() -> None:

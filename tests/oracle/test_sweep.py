@@ -159,6 +159,16 @@ def test_recomputation_trades_time_for_memory(resnet: LayerGraph, cluster: Clust
     assert rows["activations_bytes"][1] < rows["activations_bytes"][0]
 
 
+def test_tensor_parallelism_divides_every_expert(cluster: Cluster) -> None:
+    graph = load_workload("mixtral-8x7b").graph()
+    rows = sweep(graph, cluster, [Strategy(), Strategy(tensor=8)], global_batch=8)
+    assert rows["weights_bytes"][1] < 0.13 * rows["weights_bytes"][0]
+    assert rows["forward_s"][1] < 0.2 * rows["forward_s"][0]
+    tokens = graph.layers[2].output_bytes * 8
+    blocks = sum(layer.kind == "experts" for layer in graph.layers)
+    assert rows["layerwise_payload_bytes"][1] >= 4 * blocks * tokens
+
+
 def test_tensor_parallelism_reduces_twice_a_block_and_pass(
     gpt: LayerGraph, cluster: Cluster
 ) -> None:

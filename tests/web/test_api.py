@@ -175,7 +175,7 @@ def test_the_oracle_says_what_fits_and_what_limits(client: TestClient) -> None:
 
 
 def test_nothing_that_fits_is_an_answer_and_no_error(client: TestClient) -> None:
-    question = {"workload": "gpt2", "cluster": "abci", "last": 1, "batch": 100_000}
+    question = {"workload": "llama-70b", "cluster": "abci", "last": 1, "batch": 1}
     found = client.post("/api/oracle", json=question).json()
     assert "No strategy fits" in found["note"] and found["points"]
 

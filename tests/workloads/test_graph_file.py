@@ -29,6 +29,7 @@ name = "head"
 kind = "linear"
 input_shape = [4, 8, 8]
 output_shape = [10]
+forward_flop = 5120
 """
 
 
@@ -52,7 +53,7 @@ def test_what_follows_may_be_left_out(tmp_path: Path) -> None:
     conv, head = graph.layers
     assert (conv.block, conv.backward_flop, conv.weight_bytes) == ("conv", 27648, 448)
     assert (conv.input_bytes, conv.output_bytes) == (768, 1024)
-    assert (head.n_parameters, head.forward_flop, head.n_heads) == (0, 0, 1)
+    assert (head.n_parameters, head.forward_flop, head.n_heads) == (0, 5120, 1)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +70,8 @@ def test_what_follows_may_be_left_out(tmp_path: Path) -> None:
         ("[4, 8, 8]\nweight", "[4, 0, 8]\nweight", "'conv': `output_shape` must be a list of"),
         ('["spatial", "filter"]', '["spacial"]', "'conv': `splits` must be a list of some of"),
         ('kind = "conv"', "kind = 3", "'conv': `kind` must be a text"),
+        ('kind = "conv"', 'kind = "cnv"', "no `kind` is called 'cnv'. Did you mean conv?"),
+        ("forward_flop = 5120", "", "'head': `forward_flop` must be given of a layer of kind lin"),
         ('name = "mine"', 'name = "mine"\nloss = "hinge"', "`loss` must be one of"),
         ('name = "mine"', 'name = "mine"\nvalues = 3', "`values` must be a table"),
         ('name = "mine"', "name = 3", "`name` must be a text"),

@@ -21,8 +21,10 @@ from paceline.cli._options import (
 )
 from paceline.cli._output import check_writable, print_json
 from paceline.errors import InfeasibleError, InvalidInputError, UnknownNameError
+from paceline.units import format_seconds
 
 SCHEMA = "paceline/oracle/1"
+_LAUNCH_S = 5e-6  # what starting a kernel takes, in orders of magnitude
 _SWITCH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -93,6 +95,7 @@ def command(
     )
     n_samples = samples or known_samples(graph)
     _note_unequal(found.result.cluster)
+    _note_short_layers(found.result)
     try:
         found.require_fit()
         code = 0
@@ -101,16 +104,44 @@ def command(
         code = EXIT_NOT_GOOD
     if output:
         _write(found, n_samples, output)
+    _say_left_out(found, names)
     _print(found, n_samples, least_gain if code == 0 else None, output, output_format)
     return code
+
+
+def _say_left_out(found: Any, names: list[str]) -> None:
+    """Say why strategies that were asked for by name are not in the tables."""
+    left_out: dict[str, list[int]] = {}
+    for row, name in enumerate(found.names):
+        if name in names and not found.result.is_possible[row]:
+            left_out.setdefault(name, []).append(row)
+    for name, rows in left_out.items():
+        n, why = ", ".join(str(found.n_devices[row]) for row in rows), found.result.why(rows[0])
+        say_notes((f"{name} is not possible on {n} devices: {why}.",))
 
 
 def _note_unequal(cluster: Any) -> None:
     if not cluster.is_even:
         note = (
-            f"{cluster.name} has unequal devices: times are those of its usual one "
-            f"({cluster.device.name}), memory is that of the smallest in use. `paceline plan` "
-            "reckons with each."
+            f"{cluster.name} has unequal devices: all passes take as long as on the slowest in "
+            "use, memory is that of the smallest. `paceline plan` reckons with each."
+        )
+        say_notes((note,))
+
+
+def _note_short_layers(result: Any) -> None:
+    """Say where layers are shorter than it takes to start them, and nobody said how long."""
+    device, rows = result.cluster.device, result.is_possible
+    if device.launch_s or device.half_flop or device.kernels or not rows.any():
+        return
+    passes = (result["forward_s"] + result["backward_s"])[rows]
+    n_passes = 2 * len(result.graph.layers) * result.table["micro_batches"][rows]
+    longest = float((passes * result.table["pipeline"][rows] / n_passes).max())
+    if longest < _LAUNCH_S:
+        note = (
+            f"layers of {result.graph.name} take {format_seconds(longest)} or less on average "
+            f"here, and to start one takes some {format_seconds(_LAUNCH_S)} on most devices, "
+            f"which {result.cluster.name} does not state (`launch_s`): real steps are longer."
         )
         say_notes((note,))
 
@@ -144,16 +175,34 @@ def read_graph(workload: str | None, options: dict[str, Any]) -> Any:
         raise InvalidInputError("Give either a WORKLOAD or --module FILE:NAME.")
     if options["module"] is not None:
         return _traced(options)
-    if options["input_shape"]:
-        raise InvalidInputError("--input-shape belongs to --module; a workload takes --at.")
+    for name in ("input_shape", "vocabulary"):
+        if options[name]:
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInputError(f"{option} belongs to --module; a workload takes --at.")
     assert workload is not None  # one of the two is given
+    values = {n: read_value(v) for n, v in parse_at(options["at"]).items()}
     if workload.endswith(".toml"):
         from paceline.workloads import load_graph
 
+        if values:
+            raise InvalidInputError(
+                f"--at belongs to workloads by name, but {workload} is a table of layers. Change "
+                "the layers there, and leave --at out."
+            )
         return load_graph(workload)
-    return load_workload(workload).graph(
-        {n: read_value(v) for n, v in parse_at(options["at"]).items()}
-    )
+    _settle_optimizer(options, values)
+    return load_workload(workload).graph(values)
+
+
+def _settle_optimizer(options: dict[str, Any], values: dict[str, Any]) -> None:
+    """Take the optimizer of ``--at optimizer=…`` where ``--optimizer`` is not given."""
+    wanted = values.get("optimizer", options["optimizer"])
+    if is_given("optimizer") and wanted != options["optimizer"]:
+        raise InvalidInputError(
+            f"The optimizer must be given once, but --optimizer is {options['optimizer']!r} and "
+            f"--at optimizer is {wanted!r}. Leave one out."
+        )
+    options["optimizer"] = wanted
 
 
 def read_value(text: str) -> Any:
@@ -211,7 +260,16 @@ def parse_strategies(texts: tuple[str, ...]) -> tuple[list[str], list[Any]]:
         for part in name.split("+"):
             if name != "all" and part not in list_strategies():
                 raise UnknownNameError("strategy", part, ["all", *list_strategies()])
-    return ([] if "all" in names else names), [_strategy(text) for text in degrees]
+    return _all_among(names), [_strategy(text) for text in degrees]
+
+
+def _all_among(names: list[str]) -> list[str]:
+    """Return the names with all in place of ``all``; none, where all alone are asked for."""
+    from paceline.oracle import ALL
+
+    if "all" not in names or set(names) <= {"all", *ALL}:
+        return [] if "all" in names else names
+    return list(dict.fromkeys(n for name in names for n in (ALL if name == "all" else (name,))))
 
 
 def _strategy(text: str) -> Any:
@@ -266,6 +324,8 @@ def _document(
         "workload": result.graph.name,
         "values": dict(result.graph.values),
         "cluster": result.cluster.name,
+        "optimizer": found.optimizer,
+        "precision": found.precision,
         "samples": n_samples,
         "scenarios": found.n_scenarios,
         "limits": found.limits,

@@ -9,7 +9,12 @@ from paceline.oracle._dealt import (
     spatial_blocks,
     tensor_roles,
 )
-from paceline.oracle._enumerate import ALL, enumerate_strategies, list_strategies
+from paceline.oracle._enumerate import (
+    ALL,
+    SPARING,
+    enumerate_strategies,
+    list_strategies,
+)
 from paceline.oracle._epochs import known_samples
 from paceline.oracle._feature_names import SHAPE_NAMES, STRATEGY_NAMES
 from paceline.oracle._feature_roles import (
@@ -51,6 +56,7 @@ __all__ = [
     "ORACLE_FEATURES",
     "SECONDS",
     "SHAPE_NAMES",
+    "SPARING",
     "STRATEGY_NAMES",
     "TRAFFIC",
     "CutStep",

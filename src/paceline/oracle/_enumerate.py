@@ -76,6 +76,25 @@ ALL = (
     "data+expert",
 )
 
+# what needs less memory, asked where nothing of the above fits
+SPARING = (
+    "accumulation",
+    "accumulation+recompute",
+    "data+accumulation",
+    "data+accumulation+recompute",
+    "zero3+accumulation",
+    "zero3+recompute",
+    "zero3+accumulation+recompute",
+    "pipeline+recompute",
+    "data+pipeline+recompute",
+    "zero1+pipeline+recompute",
+    "zero3+tensor+accumulation+recompute",
+    "tensor+pipeline+recompute",
+    "data+tensor+pipeline+recompute",
+    "zero1+tensor+pipeline+recompute",
+    "zero3+context+recompute",
+)
+
 _MOST_PER_STAGE = 16  # micro-batches by stage beyond which a bubble is hardly smaller
 _MOST_CHOICES = 6
 _VIRTUAL = (2, 4)
@@ -99,6 +118,7 @@ def enumerate_strategies(
     *,
     names: Sequence[str] = ALL,
     global_batch: int | None = None,
+    sparing: bool = False,
 ) -> StrategyTable:
     """Return every strategy of these names for so many devices.
 
@@ -113,8 +133,10 @@ def enumerate_strategies(
         Of `list_strategies`, joined by ``+`` for hybrids, all of whose degrees are above one.
     global_batch
         Which micro-batches must divide; None: powers of two up to 16 per stage.
+    sparing
+        Whether micro-batches may be as small as one sample, to spare memory.
     """
-    rows = [row for name in names for row in named_rows(name, n_devices, global_batch)]
+    rows = [row for name in names for row in named_rows(name, n_devices, global_batch, sparing)]
     if not rows:
         raise InvalidInputError(
             f"A strategy of {', '.join(names)} must have degrees above one that multiply to the "
@@ -123,7 +145,9 @@ def enumerate_strategies(
     return table_of(rows)
 
 
-def named_rows(name: str, n_devices: int, global_batch: int | None) -> list[Row]:
+def named_rows(
+    name: str, n_devices: int, global_batch: int | None, sparing: bool = False
+) -> list[Row]:
     """Return the strategies of one name; none when it cannot take so many devices."""
     parts = [_part(part) for part in name.split("+")]
     degrees = degrees_of(name)
@@ -132,7 +156,7 @@ def named_rows(name: str, n_devices: int, global_batch: int | None) -> list[Row]
         given = dict(zip(degrees, factors, strict=True))
         for _, options, _ in parts:
             given |= options
-        rows += _with_micro_batches(name, given, global_batch)
+        rows += _with_micro_batches(name, given, global_batch, sparing)
     return rows
 
 
@@ -204,7 +228,9 @@ def divisors(n: int) -> tuple[int, ...]:
     return tuple(sorted({*small, *(n // i for i in small)}))
 
 
-def _with_micro_batches(name: str, given: Row, global_batch: int | None) -> list[Row]:
+def _with_micro_batches(
+    name: str, given: Row, global_batch: int | None, sparing: bool
+) -> list[Row]:
     """Return a strategy with every sensible number of micro-batches and pieces."""
     names, stages = name.split("+"), given.get("pipeline", 1)
     if (stages == 1 and "accumulation" not in names) or "layer" in names:
@@ -214,8 +240,10 @@ def _with_micro_batches(name: str, given: Row, global_batch: int | None) -> list
         return [given]  # too few samples: the sweep says so
     rows = []
     for virtual in _VIRTUAL if "interleaved" in names else (1,):
-        for n in _counts(share, stages, stages if virtual > 1 else 1):
+        for n in _counts(share, stages, stages if virtual > 1 else 1, sparing):
             rows.append({**given, "micro_batches": n, "virtual_stages": virtual})
+    if "interleaved" in names and not rows:  # the sweep says what the batch must be
+        return [{**given, "micro_batches": stages, "virtual_stages": _VIRTUAL[0]}]
     return rows if rows or "accumulation" in names else [given]
 
 
@@ -224,12 +252,17 @@ def _share(global_batch: int, given: Mapping[str, int]) -> int:
     return global_batch // replicas if global_batch % replicas == 0 else 0
 
 
-def _counts(share: int | None, stages: int, multiple: int) -> list[int]:
-    """Return numbers of micro-batches to try: the largest few that divide a replica's share."""
+def _counts(share: int | None, stages: int, multiple: int, sparing: bool) -> list[int]:
+    """Return numbers of micro-batches to try: the largest few that divide a replica's share.
+
+    To spare memory, more than a bubble asks for too, down to one sample each.
+    """
     most = _MOST_PER_STAGE * stages
     if share is None:
         known: Sequence[int] = [2**i for i in range(1, most.bit_length()) if 2**i <= most]
     else:
         known = divisors(share)
-    chosen = [n for n in known if 1 < n <= most and n % multiple == 0]
-    return chosen[-_MOST_CHOICES:]
+    allowed = [n for n in known if n > 1 and n % multiple == 0]
+    usual = [n for n in allowed if n <= most]
+    more = [n for n in allowed if n > most] if sparing else []
+    return usual[-_MOST_CHOICES:] + more[:: -max(1, len(more) // _MOST_CHOICES)][::-1]

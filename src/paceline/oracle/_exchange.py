@@ -13,7 +13,7 @@ from paceline.oracle._block import Block
 from paceline.oracle._keys import distinct
 from paceline.oracle._layer_costs import collective_time, group_time
 from paceline.oracle._overlap import assign_buckets, exposed_communication
-from paceline.oracle._passes import Passes
+from paceline.oracle._passes import Passes, earlier_ends
 from paceline.oracle.strategies import Exchange
 from paceline.oracle.strategies.data import data_exchanges
 from paceline.oracle.strategies.sharded import EXCHANGES
@@ -244,7 +244,7 @@ def _drained(
     cost = cost[rows_alike.which]
     backward = np.broadcast_to(passes.whole[1], passes.forward_s.shape)[rows]
     device = block.devices(backward) / block.virtual_stages
-    behind = np.cumsum(device, axis=1) - device
+    behind = np.cumsum(device, axis=1) - device + earlier_ends(block, passes, rows)
     exposed = np.maximum((cost - behind).max(axis=1), 0.0)
     return Exchanged(exposed, cost.max(axis=1))
 

@@ -53,7 +53,7 @@ def held_by_device(block: Block) -> dict[str, Array]:
     }
     gradients = weights * kept["gradients"][:, None]
     constant = _constant(block, weights)
-    backward = _backward(block, gradients, constant)
+    backward = _backward(block, gradients, constant, kept["gradients"])
     update = _update(block, gradients, constant, kept["state"][:, None])
     later = np.asarray(sum(update.values()) > sum(backward.values()))
     changing = {name: np.where(later, update[name], backward[name]) for name in backward}
@@ -61,14 +61,19 @@ def held_by_device(block: Block) -> dict[str, Array]:
     return {name: np.broadcast_to(parts[name], later.shape) for name in PARTS}
 
 
-def _backward(block: Block, gradients: Array, constant: Array) -> dict[str, Array]:
-    """Return the worst moment of the backward pass, on every device."""
+def _backward(block: Block, gradients: Array, constant: Array, kept: Array) -> dict[str, Array]:
+    """Return the worst moment of the backward pass, on every device.
+
+    `kept` is the share of gradients that stays when replicas have shared them out.
+    """
     whole = (len(block), block.n_stages)
     found = {name: np.zeros(whole) for name in ("gradients", "activations", "buffers")}
     flying = np.broadcast_to(in_flight(block), whole)
     for rows, way in _alike(block):
-        samples, which = np.unique(block.samples[rows], return_inverse=True)
-        left, at_work, made = way.worst(samples * block.numbers.scale)
+        pairs = block.samples[rows] * block.numbers.scale, kept[rows]
+        different = distinct(pairs)
+        which = different.which
+        left, at_work, made = way.worst(*(x[different.first] for x in pairs))
         held = flying[rows] * way.whole * (block.samples[rows, None] * block.numbers.scale)
         found["activations"][rows] = held + left[which]
         found["buffers"][rows] = at_work[which]
@@ -81,7 +86,7 @@ def _alike(block: Block) -> Iterator[tuple[Integers, _WayBack]]:
     """Yield rows that differ in samples alone, with the way back that they share."""
     table = block.table
     # gradients grow through the backward pass, but stay from one micro-batch to the next
-    grows = (table["micro_batches"] == 1) & (table["shard"] < 2)
+    grows = table["micro_batches"] == 1
     degrees = [table[division.degree] for division in DIVISIONS]
     groups = distinct([grows, table["recompute"], *degrees])
     order = np.argsort(groups.which, kind="stable")
@@ -131,20 +136,24 @@ class _WayBack:
             self._still, self._grown = self._still + self._grown, np.zeros(len(weight))
         self.whole = self._by_device(self._pieces).sum(axis=0)
 
-    def worst(self, samples: Array) -> tuple[Array, Array, Array]:
+    def worst(self, samples: Array, kept: Array) -> tuple[Array, Array, Array]:
         """Return activations beyond `whole`, temporaries and gradients, by samples and device.
 
         Parameters
         ----------
         samples
             Different numbers of them, each times the size of a number by four bytes.
+        kept
+            The share of gradients that stays, for each.
         """
         column = samples[:, None]
-        total = column * (self._stored + self._at_work) + (self._still + self._grown)
+        grown = kept[:, None] * self._grown
+        total = column * (self._stored + self._at_work) + (self._still + grown)
         places = _places_of_most(total, self._bounds)
         left = column * (self._stored[places] - self._pieces)
         work = column * self._at_work[places] + self._still[places]
-        parts = [self._by_device(part) for part in (left, work, self._grown[places])]
+        made = np.take_along_axis(grown, places, axis=1)
+        parts = [self._by_device(part) for part in (left, work, made)]
         worst = np.sum(parts, axis=0).argmax(axis=-2)[..., None, :]
         left, work, made = (np.take_along_axis(p, worst, axis=-2)[..., 0, :] for p in parts)
         return left, work, made

@@ -16,6 +16,7 @@ from paceline.oracle._layer_costs import collective_time
 from paceline.oracle.strategies import HALO, LAYERWISE
 from paceline.oracle.strategies.layerwise import sequential_time
 from paceline.oracle.strategies.pipeline import (
+    early_end,
     gpipe_time,
     interleaved_time,
     one_forward_one_backward_time,
@@ -23,6 +24,8 @@ from paceline.oracle.strategies.pipeline import (
 from paceline.scenario import SCHEDULES
 
 Array = NDArray[np.float64]
+
+_ONE_BY_ONE = ("1f1b", "interleaved")  # one piece per device, those are the same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +166,19 @@ def _scheduled(
     if name == "interleaved" and virtual > 1:
         return interleaved_time(forward, backward, sent, count, virtual)
     return one_forward_one_backward_time(forward, backward, sent, count)
+
+
+def earlier_ends(block: Block, passes: Passes, rows: NDArray[np.int64]) -> Array:
+    """Return by row and device how much earlier than the way back says it is through."""
+    found = np.zeros((len(rows), block.n_stages))
+    if block.virtual_stages == 1:
+        schedule = block.table["schedule"][rows]
+        here = np.isin(schedule, [SCHEDULES.index(name) for name in _ONE_BY_ONE])
+        rows = rows[here]
+        forward, backward = (np.broadcast_to(t, passes.forward_s.shape) for t in passes.whole)
+        n = block.micro_batches[rows].astype(float)
+        found[here] = early_end(forward[rows], backward[rows], passes.sent_s[rows], n)
+    return found
 
 
 def in_flight(block: Block) -> Array:

@@ -137,6 +137,22 @@ class SweepResult:
         code = np.where(self.is_possible & ~self.fits, len(words), code)
         return np.where(code < 0, len(words) + 1, code)
 
+    def at_slowest(self) -> SweepResult:
+        """Return the result where every pass takes as long as on the slowest device in use.
+
+        All wait for it at the end of a step. Where all devices are equal that changes nothing.
+        """
+        if self.cluster.is_even:
+            return self
+        n = self.table.n_devices
+        slowest = np.minimum.accumulate(self.cluster.speeds(int(n.max(initial=1))))
+        longer = 1 / slowest[np.minimum(n, len(slowest)) - 1]
+        parts = ("forward_s", "backward_s", "update_s", "bubble_s")
+        figures = {**self.figures, **{name: self.figures[name] * longer for name in parts}}
+        figures["step_s"] = np.sum([figures[name] for name in SECONDS], axis=0)
+        figures["efficiency"] = self["efficiency"] * self.step_s / figures["step_s"]
+        return replace(self, figures=figures)
+
     def take(self, rows: NDArray[np.int64]) -> SweepResult:
         """Return some rows."""
         return replace(

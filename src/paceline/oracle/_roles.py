@@ -19,6 +19,8 @@ def layer_roles(graph: LayerGraph) -> list[frozenset[str]]:
         by inputs that adds the shares up (Megatron-LM, arXiv 1909.08053, section 3).
     ``heads``
         Attention with its own maps, divided by heads: column and row in one.
+    ``mixture``
+        Experts, every one of which is divided by its inner width: column and row in one, too.
     ``vocabulary_in``, ``vocabulary_out``
         Embedding, and the last map, divided by words (the same, section 3).
     """
@@ -36,6 +38,8 @@ def _mark_tensor(layers: Sequence[GraphLayer], found: list[set[str]]) -> None:
     for i, layer in enumerate(layers):
         if "head" in layer.splits:
             found[i].add("heads")
+        elif layer.kind == "experts":
+            found[i].add("mixture")
         elif layer.kind == "embedding":
             found[i].add("vocabulary_in")
         elif layer.kind == "linear":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from paceline.clusters import Cluster
 from paceline.errors import InfeasibleError, InvalidInputError
 from paceline.oracle._columns import columns_of
-from paceline.oracle._enumerate import ALL, PARTS, Row, named_rows, table_of
+from paceline.oracle._enumerate import ALL, PARTS, SPARING, Row, named_rows, table_of
 from paceline.oracle._limits import limits_of
 from paceline.oracle._result import SweepResult
 from paceline.oracle._sweep import sweep
@@ -23,6 +24,7 @@ from paceline.workloads import LayerGraph
 
 Integers = NDArray[np.int64]
 Label = tuple[str, int]  # name of a strategy, and number of devices
+_Found = list[tuple[Label, list[Row]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +41,16 @@ class Survey:
         What the sweep found of them.
     n_scenarios
         How many were looked at.
+    optimizer, precision
+        What was asked about.
     """
 
     names: tuple[str, ...]
     n_devices: Integers
     result: SweepResult
     n_scenarios: int
+    optimizer: str
+    precision: str
 
     def __len__(self) -> int:
         return len(self.names)
@@ -92,6 +98,7 @@ class Survey:
         table["n_devices"] = self.n_devices
         table["best"] = [row in best for row in range(len(self))]
         table["why"] = [self.result.why(row) for row in range(len(self))]
+        table["optimizer"], table["precision"] = self.optimizer, self.precision
         if n_samples is not None:
             epoch_s = self.result.epoch_s(n_samples)
             table["epoch_s"] = epoch_s
@@ -152,7 +159,8 @@ def survey(
     n_devices
         Numbers of devices.
     names
-        As `enumerate_strategies` takes them.
+        As `enumerate_strategies` takes them. Where nothing of all of them fits, what needs less
+        memory is tried too: micro-batches of few samples, activations computed again.
     strategies
         Instead of names: strategies whose degrees multiply to one of `n_devices`.
     global_batch, device_batch
@@ -163,36 +171,98 @@ def survey(
     if (global_batch is None) == (device_batch is None):
         raise InvalidInputError("Give either `global_batch` or `device_batch`, not both.")
 
+    numbers: dict[str, Any] = {"optimizer": optimizer, "precision": precision}
+
     def batch_of(n: int) -> int:
         return device_batch * n if device_batch is not None else int(global_batch or 0)
 
-    found = _given(strategies, n_devices) if strategies else _named(names, n_devices, batch_of)
-    labels = [label for label, rows in found for _ in rows]
-    table = table_of([row for _, rows in found for row in rows])
-    batches = np.array([batch_of(n) for _, n in labels])
-    result = sweep(
-        graph, cluster, table, global_batch=batches, optimizer=optimizer, precision=precision
+    def swept(found: _Found) -> _Swept:
+        labels = [label for label, rows in found for _ in rows]
+        batches = np.array([batch_of(n) for _, n in labels])
+        rows = [row for _, rows in found for row in rows]
+        result = sweep(graph, cluster, table_of(rows), global_batch=batches, **numbers)
+        return _Swept(labels, rows, result.at_slowest(), numbers)
+
+    first = swept(
+        _given(strategies, n_devices) if strategies else _named(names, n_devices, batch_of)
     )
-    chosen = _nearest(result, labels)
-    return Survey(
-        names=tuple(labels[row][0] for row in chosen),
-        n_devices=np.array([labels[row][1] for row in chosen]),
-        result=result.take(chosen),
-        n_scenarios=len(table),
-    )
+    if strategies or tuple(names) != ALL:
+        return first.survey(first.nearest)
+    short = [n for n in n_devices if not first.fits_on(n)]
+    more = _named(SPARING, short, batch_of, sparing=True) if short else []
+    if not more:
+        return first.survey(first.nearest)
+    second = swept(more)
+    chosen = [first.part(row) for row in first.nearest]
+    chosen += [second.part(row) for n in short for row in second.sparing_rows(n)]
+    both = swept(sorted(chosen, key=lambda part: list(n_devices).index(part[0][1])))
+    n_scenarios = len(first.labels) + len(second.labels)
+    return replace(both.survey(range(len(both.labels))), n_scenarios=n_scenarios)
+
+
+@dataclass(frozen=True)
+class _Swept:
+    """Strategies with what a sweep says of each."""
+
+    labels: Sequence[Label]
+    rows: Sequence[Row]
+    result: SweepResult
+    numbers: Mapping[str, str]  # optimizer and precision
+
+    @cached_property
+    def nearest(self) -> list[int]:
+        """The fastest row of every label that fits, else the smallest, else the first."""
+        best: dict[Label, tuple[int, float, int]] = {}
+        fits, possible = self.result.fits, self.result.is_possible
+        memory, step = self.result.memory_bytes, self.result.step_s
+        for row, label in enumerate(self.labels):
+            rank = 0 if fits[row] else 1 if possible[row] else 2
+            figure = float(step[row] if rank == 0 else memory[row] if rank == 1 else row)
+            if label not in best or (rank, figure, row) < best[label]:
+                best[label] = (rank, figure, row)
+        return [row for _, _, row in best.values()]
+
+    def fits_on(self, n: int) -> bool:
+        """Return whether anything fits on so many devices."""
+        return any(self.result.fits[row] for row in self.nearest if self.labels[row][1] == n)
+
+    def sparing_rows(self, n: int) -> list[int]:
+        """Return what fits on so many devices, else what comes nearest to it."""
+        rows = [row for row in self.nearest if self.labels[row][1] == n]
+        possible = [row for row in rows if self.result.is_possible[row]]
+        nearest = sorted(possible, key=lambda row: float(self.result.memory_bytes[row]))[:1]
+        return [row for row in rows if self.result.fits[row]] or nearest
+
+    def part(self, row: int) -> tuple[Label, list[Row]]:
+        """Return one of the strategies as it was asked for."""
+        return self.labels[row], [self.rows[row]]
+
+    def survey(self, rows: Sequence[int]) -> Survey:
+        """Return the survey of some rows."""
+        return Survey(
+            names=tuple(self.labels[row][0] for row in rows),
+            n_devices=np.array([self.labels[row][1] for row in rows]),
+            result=self.result.take(np.array(rows)),
+            n_scenarios=len(self.labels),
+            **self.numbers,
+        )
 
 
 def _named(
-    names: Sequence[str], n_devices: Sequence[int], batch_of: Callable[[int], int]
-) -> list[tuple[Label, list[Row]]]:
+    names: Sequence[str],
+    n_devices: Sequence[int],
+    batch_of: Callable[[int], int],
+    *,
+    sparing: bool = False,
+) -> _Found:
     """Return the strategies of every name and number of devices; one device is always serial."""
     found = []
     for n in n_devices:
-        for name in names if n > 1 else dict.fromkeys(["serial", *names]):
-            rows = named_rows(name, n, batch_of(n))
+        for name in names if n > 1 or sparing else dict.fromkeys(["serial", *names]):
+            rows = named_rows(name, n, batch_of(n), sparing)
             if rows:
                 found.append(((name, n), rows))
-    if not found:
+    if not found and not sparing:
         raise InvalidInputError(
             f"A strategy of {', '.join(names)} must have degrees above one that multiply to the "
             f"number of devices, but none has for {', '.join(map(str, n_devices))}. Try: data"
@@ -200,9 +270,7 @@ def _named(
     return found
 
 
-def _given(
-    strategies: Sequence[Strategy], n_devices: Sequence[int]
-) -> list[tuple[Label, list[Row]]]:
+def _given(strategies: Sequence[Strategy], n_devices: Sequence[int]) -> _Found:
     """Return the user's own strategies; degrees must multiply to a number asked for."""
     found = []
     for strategy in strategies:
@@ -220,16 +288,3 @@ def _given(
 
 def _used(strategy: Strategy, degree: str) -> bool:
     return bool(getattr(strategy, degree) > 1)
-
-
-def _nearest(result: SweepResult, labels: Sequence[Label]) -> Integers:
-    """Return the fastest row of every label that fits, else the smallest, else the first."""
-    best: dict[Label, tuple[int, float, int]] = {}
-    fits, possible = result.fits, result.is_possible
-    memory, step = result.memory_bytes, result.step_s
-    for row, label in enumerate(labels):
-        rank = 0 if fits[row] else 1 if possible[row] else 2
-        figure = float(step[row] if rank == 0 else memory[row] if rank == 1 else row)
-        if label not in best or (rank, figure, row) < best[label]:
-            best[label] = (rank, figure, row)
-    return np.array([row for _, _, row in best.values()])

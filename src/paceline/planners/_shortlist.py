@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from paceline.errors import InvalidInputError
 from paceline.executors import why_not_run
-from paceline.oracle import ALL, SweepResult, enumerate_strategies, sweep
+from paceline.oracle import ALL, SPARING, SweepResult, enumerate_strategies, sweep
 from paceline.planners._objectives import scores
 from paceline.planners._task import Task
 from paceline.scenario import DEGREES, Strategy, StrategyTable
@@ -47,11 +47,14 @@ PLANNED = (
     "accumulation+recompute",
     "data+recompute",
     "data+accumulation+recompute",
+    "zero2+recompute",
+    "zero2+accumulation+recompute",
     "zero3+recompute",
+    "zero3+accumulation+recompute",
     "pipeline+recompute",
     "data+pipeline+recompute",
 )
-EVERYTHING = tuple(dict.fromkeys((*PLANNED, *ALL, "zero1+accumulation")))
+EVERYTHING = tuple(dict.fromkeys((*PLANNED, *ALL, *SPARING, "zero1+accumulation")))
 _INSIDE = ("spatial", "filter", "channel", "tensor")  # not of a module of the user's own
 _MOST_BEST = 12  # rows worked out because they are among the best
 _MOST_NEAR = 6  # and because a better cut may make them fit
@@ -84,27 +87,36 @@ def sift(
     task: Task, names: Sequence[str] | None, strategies: Sequence[Strategy], use_all: bool
 ) -> Sifted:
     """Return all scenarios of these names, or these strategies, and the most promising."""
-    table = _table(task, names, strategies, use_all)
-    if task.runnable_only:
-        table = _runnable(task, table)
+    memory = task.cluster.memories(task.cluster.n_devices or task.n_devices).max()
+    result = _swept(task, _table(task, names, strategies, use_all))
+    fits = result.is_possible & (result.memory_bytes <= memory)
+    if not fits.any() and not strategies:
+        result = _swept(task, _table(task, names, strategies, use_all, sparing=True))
+        fits = result.is_possible & (result.memory_bytes <= memory)
+    step_s = _steps(task, result, fits)
+    rows = _promising(task, result, step_s, fits, float(memory))
+    return Sifted(result=result, step_s=step_s, fits=fits, rows=rows)
+
+
+def _swept(task: Task, table: StrategyTable) -> SweepResult:
     result = sweep(
         task.graph,
         task.cluster,
-        table,
+        _runnable(task, table) if task.runnable_only else table,
         global_batch=task.global_batch,
         optimizer=task.optimizer,
         precision=task.precision,
     )
     _require_possible(result)
-    memories = task.cluster.memories(task.cluster.n_devices or task.n_devices)
-    fits = result.is_possible & (result.memory_bytes <= memories.max())
-    step_s = _steps(task, result, fits)
-    rows = _promising(task, result, step_s, fits, float(memories.max()))
-    return Sifted(result=result, step_s=step_s, fits=fits, rows=rows)
+    return result
 
 
 def _table(
-    task: Task, names: Sequence[str] | None, strategies: Sequence[Strategy], use_all: bool
+    task: Task,
+    names: Sequence[str] | None,
+    strategies: Sequence[Strategy],
+    use_all: bool,
+    sparing: bool = False,
 ) -> StrategyTable:
     if strategies:
         for strategy in strategies:
@@ -119,7 +131,12 @@ def _table(
     counts = [task.n_devices] if use_all else counts_up_to(task.n_devices)
     tables = [
         enumerate_strategies(
-            task.graph, task.cluster, n, names=taking, global_batch=task.global_batch
+            task.graph,
+            task.cluster,
+            n,
+            names=taking,
+            global_batch=task.global_batch,
+            sparing=sparing,
         )
         for n in counts
         if (taking := [name for name in wanted if _takes(name, n)])

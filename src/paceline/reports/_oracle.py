@@ -58,7 +58,8 @@ def _title(found: Survey, n_samples: int | None) -> str:
     room = gib if result.cluster.is_even else "the smallest device in use"
     n = found.n_scenarios
     text = (
-        f"{result.graph.name} on {result.cluster.name}: the best of "
+        f"{result.graph.name} on {result.cluster.name}, {found.optimizer} in "
+        f"{found.precision}: the best of "
         f"{format_count(n, 'scenario')} by strategy{epoch}; * the fastest that fits, ! does not "
         f"fit in {room}."
     )
@@ -103,11 +104,12 @@ def short_label(strategy: Strategy) -> str:
     degrees = {n: getattr(strategy, n) for n in DEGREES if getattr(strategy, n) > 1}
     words = [f"{_word(name, strategy)} {n}" for name, n in degrees.items()] or ["serial"]
     extras = [f"m{strategy.micro_batches}"] if strategy.micro_batches > 1 else []
+    extras += [f"v{strategy.virtual_stages}"] if strategy.virtual_stages > 1 else []
     extras += ["recompute"] if strategy.recompute else []
     label = " ".join([*words, *extras])
     if len(label) <= _LABEL:
         return label
-    initials = [f"{_initial(name, strategy)}{n}" for name, n in degrees.items()]
+    initials = [f"{_initial(name, strategy)}{n}" for name, n in degrees.items()] or ["serial"]
     return " ".join([*initials, *(e.replace("recompute", "reco") for e in extras)])
 
 
@@ -129,12 +131,12 @@ def _initial(name: str, strategy: Strategy) -> str:
 
 def _notes(found: Survey) -> str:
     """Say what each strategy may not exceed, and what is asked of a pipeline."""
-    limits = definitions(found.limits) if found.limits else "none"
     best = [
         f"{format_count(n, 'device')}: {found.result.table.strategy(row)}"
         for n, row in found.best.items()
     ]
-    parts = [f"Largest degrees:\n{textwrap.indent(limits, '  ')}"]
+    limits = textwrap.indent(definitions(found.limits), "  ") if found.limits else ""
+    parts = [f"Largest degrees:\n{limits}"] if limits else []
     if best:
         lines = [
             textwrap.fill(x, _WIDTH, initial_indent="  ", subsequent_indent="    ") for x in best
@@ -150,16 +152,18 @@ def show_knees(found: Survey, knees: Mapping[str, Knee], n_samples: int | None =
     rows = []
     for name, knee in knees.items():
         at = frame[(frame["n_devices"] == knee.n_devices) & frame["fits"]]
-        row = at[at["best"]] if name == "best" else at[at["strategy"] == name]
+        own = at["strategy"].isin([name, "serial"] if knee.n_devices == 1 else [name])
+        row = at[at["best"]] if name == "best" else at[own]
         rows.append(_knee_row(name, knee, row.iloc[0], n_samples is not None))
     header = ["strategy", "devices", "doubled", "samples/s"]
     header += ["epoch", "device-h"] if n_samples is not None else []
     has_price = "money" in frame and n_samples is not None
     header += [found.result.cluster.currency] if has_price else []
     title = textwrap.fill(
-        f"{found.result.graph.name} on {found.result.cluster.name}: devices beyond which a "
-        f"further doubling adds less than {100 * least:.3g} % to the rate, by strategy; "
-        "'> n': every doubling up to n still pays; doubled: what the next one would add.",
+        f"{found.result.graph.name} on {found.result.cluster.name}: devices beyond which "
+        f"more add less than {100 * least:.3g} % to the rate for every doubling, by strategy; "
+        "'> n': up to n, the most looked at, more still pay; doubled: what the next doubling "
+        "would add.",
         _WIDTH,
     )
     shown = [row[: len(header)] for row in rows]

@@ -89,6 +89,8 @@ class Strategy:
             extras.append(f"{self.micro_batches} micro-batches")
         if self.pipeline > 1:
             extras.append(self.schedule)
+        if self.virtual_stages > 1:
+            extras.append(f"{self.virtual_stages} pieces a stage")
         if self.recompute:
             extras.append("recompute")
         return ", ".join([" x ".join(degrees) or "serial", *extras])

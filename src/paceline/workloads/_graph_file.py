@@ -26,6 +26,12 @@ _TEXTS = ("name", "kind", "block", "tied")
 _SHAPES = ("input_shape", "output_shape", "weight_shape", "window")
 _FIELDS = tuple(field.name for field in fields(GraphLayer))
 _NEEDED = ("name", "kind", "input_shape", "output_shape")
+_WORKING = ("conv", "conv_transpose", "linear", "attention", "experts", "recurrent")
+_KINDS = (
+    *_WORKING,
+    *("activation", "batch_norm", "concat", "dropout", "embedding", "flatten", "global_pool"),
+    *("group_norm", "layer_norm", "loss", "pool", "product", "residual", "rms_norm"),
+)
 _AT_LEAST_ONE = ("stride", "n_heads", "n_experts")
 _DEFAULTS = {f.name: f.default for f in fields(GraphLayer) if f.default is not MISSING}
 
@@ -46,10 +52,11 @@ def save_graph(graph: LayerGraph, path: str | Path) -> None:
         lines += ["", "[[layer]]"]
         given = {name: getattr(layer, name) for name in _FIELDS}
         implied = _DEFAULTS | _implied(given)
+        needed = (*_NEEDED, "forward_flop") if layer.kind in _WORKING else _NEEDED
         lines += [
             f"{name} = {_literal(value)}"
             for name, value in given.items()
-            if name in _NEEDED or value != implied[name]
+            if name in needed or value != implied[name]
         ]
     try:
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -100,8 +107,20 @@ def _layer(row: Mapping[str, Any], path: str, number: int) -> GraphLayer:
         rule = _broken_rule(name, value)
         if rule:
             raise SchemaError(path, f"{where}: `{name}` must be {rule}, but got {value!r}.")
+    _check_work(row, path, where)
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
     return GraphLayer(**(_implied(given) | given))
+
+
+def _check_work(row: Mapping[str, Any], path: str, where: str) -> None:
+    """Refuse a kind that is another misspelt, and layers that do not say what they work."""
+    kind = row["kind"]
+    near = difflib.get_close_matches(kind, _KINDS, 1)
+    if kind not in _KINDS and near:
+        raise SchemaError(path, f"{where}: no `kind` is called {kind!r}. Did you mean {near[0]}?")
+    if kind in _WORKING and "forward_flop" not in row:
+        rule = f"`forward_flop` must be given of a layer of kind {kind}, but is missing."
+        raise SchemaError(path, f"{where}: {rule}")
 
 
 def _implied(given: Mapping[str, Any]) -> dict[str, Any]:

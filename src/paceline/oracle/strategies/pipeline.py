@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from paceline.oracle._columns import Columns
 from paceline.oracle.strategies._base import Limit
+from paceline.units import format_count
 
 Array = NDArray[np.float64]
 
@@ -24,7 +25,8 @@ SUMMARY = "layers are cut into stages that micro-batches follow each other throu
 def pipeline_limit(columns: Columns) -> Limit:
     """Bound: p <= G (table III, last column), G counting what may be cut apart."""
     n = len(columns.graph.units)
-    return Limit(largest=n, reason=f"the network has {n} parts that may be cut apart")
+    words = f"{format_count(n, 'part')} that may be cut apart"
+    return Limit(largest=n, reason=f"the network has {words}")
 
 
 def gpipe_time(forward: Array, backward: Array, sent: Array, n: Array) -> Array:
@@ -56,6 +58,24 @@ def one_forward_one_backward_time(forward: Array, backward: Array, sent: Array, 
     of k and the forward passes that had to wait for them; rounds from k to the end and back, as
     many as k may not hold at once; and one link's transfers.
     """
+    own, through = _paths(forward, backward, sent, n)
+    return np.asarray(np.maximum(own.max(axis=1), through))
+
+
+def early_end(forward: Array, backward: Array, sent: Array, n: Array) -> Array:
+    """Return how much earlier than the way back from it says each stage of 1F1B is through.
+
+    Where the passes of an early stage make the step, those behind it have been through for long.
+    Parameters as `gpipe_time`.
+    """
+    own, through = _paths(forward, backward, sent, n)
+    last = np.maximum.accumulate(own[:, ::-1], axis=1)[:, ::-1]  # of the stage and all behind it
+    ends = np.maximum(last, through[:, None])
+    return np.asarray(ends.max(axis=1, keepdims=True) - ends)
+
+
+def _paths(forward: Array, backward: Array, sent: Array, n: Array) -> tuple[Array, Array]:
+    """Return the first kind of path of every stage, and the longest that goes through all."""
     hop = np.pad(sent, ((0, 0), (0, 1)))  # behind every stage; none behind the last
     both, n = forward + backward, n[:, None]
     way = both + 2 * hop
@@ -63,13 +83,12 @@ def one_forward_one_backward_time(forward: Array, backward: Array, sent: Array, 
     whole = way.sum(axis=1, keepdims=True)
     held = np.minimum(n, both.shape[1] - np.arange(both.shape[1]))
     rounds, rest = np.divmod(n - 1, held)
-    paths = (
-        before + n * both,
+    through = (
         whole + (n - 1) * backward + (n - held) * forward,
         before + (rounds + 1) * (whole - before) + rest * np.maximum(forward, backward),
         whole + (n - 1) * hop,
     )
-    return np.asarray(np.maximum.reduce(paths).max(axis=1))
+    return before + n * both, np.asarray(np.maximum.reduce(through).max(axis=1))
 
 
 def interleaved_time(forward: Array, backward: Array, sent: Array, n: Array, v: int) -> Array:
@@ -82,6 +101,7 @@ def interleaved_time(forward: Array, backward: Array, sent: Array, n: Array, v: 
     n_rows, n_pieces = pieces.shape
     device = pieces.reshape(n_rows, v, n_pieces // v).sum(axis=1)
     links = np.pad(2 * sent, ((0, 0), (0, 1))).reshape(n_rows, v, n_pieces // v).sum(axis=1)
-    busiest = np.maximum(device.max(axis=1), links.max(axis=1, initial=0.0))
-    fill = (device.sum(axis=1) - device.max(axis=1)) / v
-    return np.asarray(n * busiest + fill + links.sum(axis=1) / v)
+    fill = (device.sum(axis=1) + links.sum(axis=1)) / v
+    slowest, widest = device.max(axis=1), links.max(axis=1, initial=0.0)
+    # links are all filled once where a device makes the step, and devices where a link does
+    return np.asarray(fill + np.maximum(n * slowest - slowest / v, n * widest))

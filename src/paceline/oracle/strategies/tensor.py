@@ -2,7 +2,8 @@
 
 Megatron-LM (Shoeybi et al., arXiv 1909.08053, section 3): a linear map divided by its outputs is
 followed by one divided by its inputs, so that one all-reduce forward and one backward serve both;
-attention is divided by heads in the same way; embedding and output map are divided by words.
+attention is divided by heads in the same way, every expert of a mixture by its inner width;
+embedding and output map are divided by words.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from paceline.oracle.strategies._base import (
     smallest,
 )
 
-_PAIRS = ("heads", "row")  # behind which shares are added up
+_PAIRS = ("heads", "row", "mixture")  # behind which shares are added up
 
 
 class TensorDivision(Division):
@@ -51,13 +52,13 @@ class TensorDivision(Division):
 
     def shares(self, columns: Columns, degree: NDArray[np.int64]) -> Shares:
         """Divide pairs whole; the input of a pair is on every device."""
-        by_output = columns.has_role("column", "vocabulary_out")
+        by_output = columns.has_role("column", "vocabulary_out", "mixture")
         divided = columns.has_role("heads", "row", "vocabulary_in", "inside") | by_output
         n = np.where(by_output, columns["n_filters"], columns["n_channels"])
         n = np.where(columns.has_role("heads"), columns["n_heads"], n)
         n = np.where(columns.has_role("inside"), np.inf, n)
         share = share_of(np.where(np.isinf(n), 2**40, n), degree, divided)
-        kept = np.where(columns.has_role("heads", "row", "inside"), share, 1.0)
+        kept = np.where(columns.has_role(*_PAIRS, "inside"), share, 1.0)
         return Shares(compute=share, activation=kept, weight=share)
 
     def messages(self, columns: Columns, degree: NDArray[np.int64]) -> tuple[Message, ...]:
