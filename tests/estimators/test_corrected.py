@@ -110,10 +110,18 @@ def test_a_rough_kernel_falls_with_the_sum_of_the_differences() -> None:
 def test_no_correction_is_trusted_alone_for_a_small_lead() -> None:
     rng = np.random.default_rng(0)
     logs = rng.normal(0.0, [[3.0], [0.10], [0.11]], (3, 200))
-    weights = stack_weights(logs, np.zeros(200))
+    weights = stack_weights(logs, np.zeros(200), 200)
     assert weights.sum() == pytest.approx(1.0)
     assert weights[0] == 0.0
     assert weights[1:].min() > 0.3
+
+
+def test_few_draws_trust_the_best_of_two_alike_less() -> None:
+    errors = np.random.default_rng(0).normal(0.0, 0.1, 200)
+    logs = np.array([errors, 1.1 * errors])
+    few, many = (stack_weights(logs, np.zeros(200), n_draws) for n_draws in (10, 10_000))
+    assert many[0] > 0.95
+    assert 0.5 < few[0] < 0.7
 
 
 def dataset() -> Dataset:
@@ -147,9 +155,36 @@ def test_a_correction_saved_before_the_power_law_was_told_is_read(tmp_path: obje
     assert np.isfinite(old.predict(rows)["predicted_s"]).all()
 
 
+def test_a_correction_saved_with_one_baseline_for_all_is_read(tmp_path: object) -> None:
+    path = tmp_path / "model.json"
+    save_fit(fit(dataset(), form="corrected"), path)
+    data = json.loads(path.read_text())
+    blend = data["blend"]
+    blend["baseline"] = next(iter(blend.pop("baselines").values()))
+    del blend["lower"]
+    path.write_text(json.dumps(data))
+    old = load_fit(path).estimator.blend_
+    assert set(old.baselines) == set(old.members)
+    assert old.lower == 0.0
+
+
+def test_scattered_times_are_foretold_below_their_median() -> None:
+    rng = np.random.default_rng(0)
+    X, _ = wavy(400)
+    ripple = 1.0 + 0.4 * np.sin(2.5 * np.log(X["size"]))
+    truth = (0.1 * X["size"] ** 0.7 * ripple / X["n_devices"]).to_numpy()
+    y = truth * np.exp(0.3 * rng.normal(size=len(X)))
+    model = CorrectedRegressor().fit(X, y)
+    found = model.predict(X)
+    assert 0.02 < model.blend_.lower < 0.15
+    assert score(y, found).mape < score(y, found * np.exp(model.blend_.lower)).mape
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
+        lambda blend: blend["baselines"].pop("process"),
+        lambda blend: blend.update(lower="far"),
         lambda blend: blend["weights"].update(process=7.0),
         lambda blend: blend["reach"].update(low=[0.0]),
         lambda blend: blend["members"]["process"]["weights"].pop(),

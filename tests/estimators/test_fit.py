@@ -243,3 +243,29 @@ def test_a_folder_that_does_not_exist_is_an_error_of_ours(
 ) -> None:
     with pytest.raises(InvalidInputError, match="folder"):
         save_fit(result, tmp_path / "none" / "model.json")
+
+
+def grouped_frame() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    model = np.repeat(np.arange(12), 10)
+    frame = pd.DataFrame({"layers": np.exp(rng.uniform(0, 3, 12))[model], "model": model})
+    frame["device_batch"] = rng.choice([1.0, 2, 4, 8], len(frame))
+    speed = np.exp(0.3 * rng.normal(size=12))[model]
+    return frame.assign(time_s=0.01 * frame["layers"] * frame["device_batch"] * speed)
+
+
+def test_the_group_that_rows_were_read_with_is_held_out() -> None:
+    frame = grouped_frame()
+    dataset = Dataset.from_frame(frame, group="model")
+    own, given = fit(dataset, n_seeds=1), fit(dataset, n_seeds=1, group="model")
+    assert own.covers == given.covers == "values of model not measured"
+    assert own.scores == given.scores
+    assert dataset.take([0, 1]).group == "model"
+
+
+def test_few_groups_are_named_as_the_reason() -> None:
+    frame = grouped_frame()
+    dataset = Dataset.from_frame(frame[frame["model"] < 2], group="model")
+    notes = " ".join(fit(dataset, n_seeds=1).notes)
+    assert "2 groups are too few to compare forms" in notes
+    assert "model has 2 values, too few" in notes

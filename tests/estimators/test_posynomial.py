@@ -285,9 +285,62 @@ def test_a_sum_in_logarithms_never_overflows(scale: float, logs: list[float]) ->
     assert total[0] >= max(logs) + np.log(scale) - 1e-9
 
 
+def test_few_groups_allow_few_constants() -> None:
+    X, y = planted()
+    X["system"] = np.random.default_rng(1).choice(list("abcdefgh"), len(X))
+    y = y * (1.0 + 0.1 * X["system"].map("abcdefgh".index).to_numpy())
+    groups = np.arange(len(X)) % 20
+    many = PosynomialRegressor().fit(X, y).front_
+    few = PosynomialRegressor().fit(X, y, groups=groups).front_
+    assert many.members[many.chosen].n_constants > 15
+    assert few.members[few.chosen].n_constants <= 12  # configurations repeat now and then
+
+
 def test_folds_that_hold_out_groups_are_used() -> None:
     X, y = planted(120)
     groups = np.arange(120) % 6
     model = PosynomialRegressor().fit(X, y, groups=groups)
     assert isinstance(model.candidates_, Candidates)
     assert np.isfinite(model.held_out_).all()
+
+
+def confounded(seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Times of 24 networks, each with a speed and a precision of its own."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(24), 10)
+    X = pd.DataFrame(
+        {
+            "layers": np.exp(rng.uniform(0, 3, 24))[group],
+            "device_batch": rng.choice([1.0, 2, 4, 8], 240),
+            "precision": rng.choice(list("abcdefg"), 24)[group],
+        }
+    )
+    speed = np.exp(0.35 * rng.normal(size=24))[group]
+    return X, (0.01 * X["layers"] * X["device_batch"]).to_numpy() * speed, group
+
+
+def largest_factor(model: PosynomialRegressor) -> float:
+    factors = [f for levels in model.expression_.factors.values() for f in levels.values()]
+    return float(np.abs(np.log(factors)).max())
+
+
+def test_one_term_has_no_factors_beside_those_of_all() -> None:
+    X, y, group = confounded()
+    term = PosynomialRegressor(n_terms=1).fit(X, y, groups=group).expression_.terms[0]
+    assert {f for levels in term.factors.values() for f in levels.values()} <= {1.0}
+
+
+def test_levels_that_few_groups_cannot_tell_apart_are_shrunk() -> None:
+    X, y, group = confounded()
+    grouped = PosynomialRegressor(n_terms=1).fit(X, y, groups=group)
+    alone = PosynomialRegressor(n_terms=1).fit(X, y)
+    assert largest_factor(grouped) < 0.6 * largest_factor(alone)
+
+
+def test_levels_that_groups_do_tell_apart_are_not() -> None:
+    X, y, group = confounded()
+    slow = np.random.default_rng(1).random(len(X)) < 0.5
+    X = X.assign(kind=np.where(slow, "slow", "fast"))
+    model = PosynomialRegressor(n_terms=1).fit(X, y * np.where(slow, 4.0, 1.0), groups=group)
+    factors = model.expression_.factors["kind"]
+    assert factors["slow"] / factors["fast"] == pytest.approx(4.0, rel=0.2)

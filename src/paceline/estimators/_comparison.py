@@ -44,7 +44,8 @@ def compare(
     dataset
         What was measured.
     group
-        Column whose equal values are held out together; None: identical configurations.
+        Column whose equal values are held out together; None: the dataset's own group if rows
+        are drawn here, else identical configurations.
     n_folds
         Number of folds; fewer when there are fewer groups.
     holdout
@@ -76,6 +77,8 @@ def compare(
     members = default_members(random_state) if members is None else members
     if not members:
         raise InvalidInputError("At least one member is needed to compare, but got none.")
+    if group is None and not isinstance(holdout, tuple):
+        group = dataset.group
     folds, split = _split(dataset, group, n_folds, holdout, random_state)
     trial = _Trial(
         dataset=dataset,

@@ -12,7 +12,9 @@ import pandas as pd
 from paceline.estimators._base import BaseTimeRegressor
 from paceline.estimators._columns import Array
 from paceline.estimators._correction import (
+    FORMULA,
     MEMBERS,
+    POWER_LAW,
     Blend,
     Reach,
     Residuals,
@@ -21,6 +23,7 @@ from paceline.estimators._correction import (
     learn,
     places_of,
     stack_weights,
+    trust,
 )
 from paceline.estimators._folds import Fold
 from paceline.estimators._posynomial import (
@@ -30,7 +33,7 @@ from paceline.estimators._posynomial import (
     labels_of,
     layout_of,
 )
-from paceline.estimators._posynomial._front import path_logs
+from paceline.estimators._posynomial._front import lowering, path_logs
 from paceline.estimators._posynomial._solve import grow_path
 from paceline.estimators._threads import one_thread
 
@@ -41,9 +44,9 @@ MIN_ROWS = 40  # fewer cannot tell a correction from noise
 class CorrectedRegressor(BaseTimeRegressor):
     """Fit a posynomial, and corrections to its logarithm that fade outside the measured range.
 
-    Corrections are learnt on the residuals of a power law: a Gaussian process, and support vector
-    machines with a smooth and with a rough kernel. Held-out errors decide how much each counts
-    beside the posynomial.
+    Corrections are learnt on the residuals of a power law by a Gaussian process and a support
+    vector machine with a smooth kernel, and on those of the most accurate posynomial by one with
+    a rough kernel. Held-out errors decide how much each counts beside the posynomial.
 
     Parameters
     ----------
@@ -136,16 +139,18 @@ class CorrectedRegressor(BaseTimeRegressor):
             layout = layout_of(frame, self.extrinsic, self.categorical)
             makings = _Makings(self.posynomial_, layout, frame.iloc[rows], times[rows], seed)
             logs = makings.held_out(folds)
-            weights = stack_weights(logs, makings.target)
+            n_draws = len(np.unique(labels[rows]))
+            weights = stack_weights(logs, makings.target, n_draws)
+            lower = trust(n_draws) * lowering(weights @ logs, makings.target)
             used = {n: float(w) for n, w in zip(MEMBERS, weights[1:], strict=True) if w > 0}
             if used:
-                self.blend_ = makings.blend(used, frame, times)
+                self.blend_ = makings.blend(used, lower, frame, times)
         self.held_out_ = np.full_like(self.held_out_, np.nan)
-        self.held_out_[rows] = np.exp(weights @ logs)
+        self.held_out_[rows] = np.exp(weights @ logs - (lower if used else 0.0))
 
 
 class _Makings:
-    """What the corrections are made of: places, and the residuals of a power law."""
+    """What the corrections are made of: places, and the residuals of a power law and a formula."""
 
     def __init__(
         self,
@@ -156,14 +161,16 @@ class _Makings:
         seed: int,
     ) -> None:
         self.layout, self.seed, self.target = layout, seed, np.log(times)
-        candidates = posynomial.candidates_
+        candidates, best = posynomial.candidates_, posynomial.best_allowed_
         self.formula_logs = candidates.held_out_logs(posynomial.front_.chosen)
-        self.problem, self.baseline = candidates.power_law()
+        self.problem, power_law = candidates.power_law()
+        self.baselines = {POWER_LAW: power_law, FORMULA: candidates.expression(best)}
+        self.best_logs = candidates.fold_logs(best)
         self.places = places_of(layout, frame)
-        self.process = learn(self._residuals(frame, times), seed)
+        self.process = learn(self._residuals(POWER_LAW, frame, times), seed)
 
-    def _residuals(self, frame: pd.DataFrame, times: Array) -> Residuals:
-        base = np.log(self.baseline.evaluate(frame))
+    def _residuals(self, baseline: str, frame: pd.DataFrame, times: Array) -> Residuals:
+        base = np.log(self.baselines[baseline].evaluate(frame))
         places = places_of(self.layout, frame)
         return Residuals(places=places, base=base, values=np.log(times) - base)
 
@@ -172,36 +179,40 @@ class _Makings:
         logs = np.empty((1 + len(MEMBERS), len(self.target)))
         logs[0] = self.formula_logs
         with ThreadPoolExecutor(_N_THREADS) as pool:  # LAPACK and libsvm run side by side
-            parts = pool.map(self._held_out_fold, folds, self._held_out_bases(folds))
+            parts = pool.map(self._held_out_fold, folds, self._power_laws(folds), self.best_logs)
             for (_, test), part in zip(folds, parts, strict=True):
                 logs[1:, test] = part
         return logs
 
-    def _held_out_fold(self, fold: Fold, base: Array) -> Array:
+    def _held_out_fold(self, fold: Fold, power_law: Array, formula: Array) -> Array:
         """Return what every member says of the rows that a fold holds out."""
         train, test = fold
-        rows = Residuals(places=self.places, base=base, values=self.target - base)
-        corrections = []
-        for name in MEMBERS:
+        found = []
+        for name, baseline in MEMBERS.items():
+            base = formula if baseline == FORMULA else power_law
+            rows = Residuals(places=self.places, base=base, values=self.target - base)
             member = fit_member(name, rows.take(train), self.process, self.seed)
             seen = known_to(name, self.places, base).take(test)
-            corrections.append(member.evaluate(seen))
-        return base[test] + np.array(corrections)
+            found.append(base[test] + member.evaluate(seen))
+        return np.array(found)
 
-    def _held_out_bases(self, folds: Sequence[Fold]) -> Array:
+    def _power_laws(self, folds: Sequence[Fold]) -> Array:
         """Return, for every fold, the logarithms of the power law fitted without it."""
         paths = [grow_path(self.problem.take(train), 1, self.seed) for train, _ in folds]
         return np.array([path_logs(self.problem, path)[0] for path in paths])
 
-    def blend(self, weights: dict[str, float], frame: pd.DataFrame, times: Array) -> Blend:
+    def blend(
+        self, weights: dict[str, float], lower: float, frame: pd.DataFrame, times: Array
+    ) -> Blend:
         """Return the corrections that count, fitted to all rows."""
-        residuals = self._residuals(frame, times)
+        rows = {name: self._residuals(MEMBERS[name], frame, times) for name in weights}
         return Blend(
             layout=self.layout,
-            reach=Reach.of(residuals.places),
-            baseline=self.baseline,
+            reach=Reach.of(places_of(self.layout, frame)),
+            baselines={name: self.baselines[MEMBERS[name]] for name in weights},
             members={
-                name: fit_member(name, residuals, self.process, self.seed) for name in weights
+                name: fit_member(name, rows[name], self.process, self.seed) for name in weights
             },
             weights=weights,
+            lower=lower,
         )

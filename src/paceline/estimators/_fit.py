@@ -22,7 +22,7 @@ from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._intervals import MIN_RESIDUALS, half_width, log_residuals, thin_sorted
 from paceline.estimators._measured import MeasuredRange
 from paceline.estimators._metrics import FEW_REPEATS, noise_floor, score
-from paceline.estimators._posynomial import layout_of
+from paceline.estimators._posynomial import MIN_GROUPS, layout_of
 from paceline.estimators._result import FitResult
 from paceline.estimators._stability import Progress, Stability, study_stability
 from paceline.units import format_seconds
@@ -66,7 +66,8 @@ def fit(
     n_bootstrap
         Refits to resampled rows, for the spread that the data leave.
     group
-        Column whose values stay together in the folds that measure the error.
+        Column whose values stay together in the folds that measure the error; None: the one that
+        the dataset was read with, if any.
     features
         ``"layers"``: FLOP and bytes of the workload's layers join the parameters of a posynomial;
         ``"oracle"``: what the oracle says of every row on a cluster; ``"none"``; ``"auto"``: the
@@ -94,6 +95,7 @@ def fit(
     if form == "auto" and estimator is not None:
         form = "generic"
     _check_fittable(dataset)
+    group = dataset.group if group is None else group
     if form == "generic" and features not in ("auto", "none"):
         dataset = replace(dataset, notes=(*dataset.notes, _GENERIC_NOTE))
     wanted = "none" if form == "generic" else features
@@ -165,6 +167,8 @@ def _known(
     if len(np.unique(groups)) < 2 and dataset.n_rows >= MIN_RESIDUALS:
         what = f"{group} has one value only" if group else "all rows are one configuration"
         notes.append(f"No interval and no held-out error: {what}, so nothing can be held out.")
+    elif group is not None and len(np.unique(groups)) < MIN_GROUPS:
+        notes.append(f"No interval: {group} has {len(np.unique(groups))} values, too few.")
     else:
         notes.append("No interval: too few rows can be held out of the fit.")
     return known[:0]

@@ -18,7 +18,7 @@ from paceline.estimators._folds import Rows, folds_of
 from paceline.estimators._generic import GenericRegressor
 from paceline.estimators._intervals import MIN_RESIDUALS, held_out_predictions
 from paceline.estimators._metrics import score
-from paceline.estimators._posynomial import choice_folds
+from paceline.estimators._posynomial import MIN_GROUPS, choice_folds
 
 FORMS = {
     "generic": "(sum of intrinsic powers and levels) x extrinsic powers + C; the thesis, eq. 4.4",
@@ -78,7 +78,9 @@ def choose_form(
     least = min(errors.values())
     within = [f for f in tried if errors[f.form] <= _NOT_WORSE * least or np.isinf(least)]
     chosen = min(within, key=_n_constants)
-    return chosen, _reason(chosen.form, errors, dataset.n_rows)
+    n_groups = len(np.unique(groups))
+    few = f"{n_groups} groups" if n_groups < MIN_GROUPS else f"{dataset.n_rows} rows"
+    return chosen, _reason(chosen.form, errors, few)
 
 
 def _generic_error(
@@ -118,9 +120,9 @@ def _n_constants(fitted: Fitted) -> float:
     )
 
 
-def _reason(chosen: str, errors: Mapping[str, float], n_rows: int) -> str:
+def _reason(chosen: str, errors: Mapping[str, float], few: str) -> str:
     if np.isinf(min(errors.values())):
-        return f"`{chosen}` was chosen: {n_rows} rows are too few to compare forms."
+        return f"`{chosen}` was chosen: {few} are too few to compare forms."
     listed = ", ".join(f"{form} {100 * error:.3g} %" for form, error in errors.items())
     return (
         f"`{chosen}` was chosen: the simplest whose error on rows not seen is within 3 % of the "

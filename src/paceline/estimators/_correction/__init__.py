@@ -3,16 +3,20 @@
 from paceline.estimators._correction._blend import Blend, Reach
 from paceline.estimators._correction._kernel import Kernel, Places, places_of
 from paceline.estimators._correction._members import (
+    FORMULA,
     MEMBERS,
+    POWER_LAW,
     Residuals,
     fit_member,
     known_to,
     learn,
 )
-from paceline.estimators._correction._stack import stack_weights
+from paceline.estimators._correction._stack import stack_weights, trust
 
 __all__ = [
+    "FORMULA",
     "MEMBERS",
+    "POWER_LAW",
     "Blend",
     "Kernel",
     "Places",
@@ -23,4 +27,5 @@ __all__ = [
     "learn",
     "places_of",
     "stack_weights",
+    "trust",
 ]

@@ -46,7 +46,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blend:
-    """Corrections of a power law, weighted beside a formula.
+    """Corrections of simpler expressions, weighted beside a formula.
 
     Parameters
     ----------
@@ -54,20 +54,23 @@ class Blend:
         How rows become places.
     reach
         The measured range, outside of which the corrections fade.
-    baseline
-        The power law whose residuals the members correct.
+    baselines
+        For every member, the expression whose residuals it corrects.
     members
         The corrections by name. One with a place more than there are parameters is told what
-        the baseline says, too.
+        its baseline says, too.
     weights
         Of every member; what is missing to 1 is the formula's.
+    lower
+        What the logarithm of the weighted mean is lowered by for the least percentage error.
     """
 
     layout: Layout
     reach: Reach
-    baseline: PosynomialExpression
+    baselines: Mapping[str, PosynomialExpression]
     members: Mapping[str, KernelSum]
     weights: Mapping[str, float]
+    lower: float = 0.0
 
     @property
     def formula_share(self) -> float:
@@ -77,13 +80,11 @@ class Blend:
     def apply(self, formula_s: Array, X: pd.DataFrame) -> Array:
         """Return the corrected times of rows with the formula's times."""
         places = places_of(self.layout, X)
-        formula = np.log(np.maximum(formula_s, np.finfo(float).tiny))
-        base = np.log(np.maximum(self.baseline.evaluate(X), np.finfo(float).tiny))
-        told = places.along(base)
-        change = np.zeros(len(X))
+        formula = _log(formula_s)
+        change = np.full(len(X), -self.lower)
         for name, weight in self.weights.items():
-            member = self.members[name]
-            known = places if member.places.fits(self.layout) else told
+            member, base = self.members[name], _log(self.baselines[name].evaluate(X))
+            known = places if member.places.fits(self.layout) else places.along(base)
             change += weight * (base + member.evaluate(known) - formula)
         logs = formula + self.reach.fade(places) * change
         return np.asarray(np.exp(np.clip(logs, -_MAX_LOG, _MAX_LOG)))
@@ -93,9 +94,10 @@ class Blend:
         return {
             "layout": self.layout.to_dict(),
             "reach": {"low": self.reach.low.tolist(), "high": self.reach.high.tolist()},
-            "baseline": self.baseline.to_dict(),
+            "baselines": {name: base.to_dict() for name, base in self.baselines.items()},
             "members": {name: member.to_dict() for name, member in self.members.items()},
             "weights": dict(self.weights),
+            "lower": self.lower,
         }
 
     @classmethod
@@ -107,9 +109,12 @@ class Blend:
                 low=np.asarray(data["reach"]["low"], dtype=float),
                 high=np.asarray(data["reach"]["high"], dtype=float),
             ),
-            baseline=PosynomialExpression.from_dict(data["baseline"]),
+            baselines={
+                str(n): PosynomialExpression.from_dict(b) for n, b in _baselines(data).items()
+            },
             members={str(n): KernelSum.from_dict(m) for n, m in data["members"].items()},
             weights={str(n): float(w) for n, w in data["weights"].items()},
+            lower=float(data.get("lower", 0.0)),
         )
         blend.check()
         return blend
@@ -124,3 +129,16 @@ class Blend:
             raise InvalidInputError("the reach must name every numeric parameter.")
         if set(self.members) != set(self.weights) or not 0 <= self.formula_share <= 1 + 1e-9:
             raise InvalidInputError("weights must be those of the members and at most 1.")
+        if set(self.members) != set(self.baselines) or not np.isfinite(self.lower):
+            raise InvalidInputError("every correction must have a baseline, lowered by a number.")
+
+
+def _baselines(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the baseline of every member; older files have one for all."""
+    if "baselines" in data:
+        return dict(data["baselines"])
+    return dict.fromkeys(data["members"], data["baseline"])
+
+
+def _log(times_s: Array) -> Array:
+    return np.asarray(np.log(np.maximum(times_s, np.finfo(float).tiny)))

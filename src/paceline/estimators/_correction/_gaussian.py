@@ -17,11 +17,13 @@ from paceline.estimators._columns import Array
 from paceline.estimators._correction._kernel import Kernel, KernelSum, Places
 from paceline.estimators._correction._likelihood import Likelihood
 
-N_LEARN_ROWS = 500
 MAX_ROWS = 2_000
 
+_N_FIRST_ROWS = 400  # to find lengths with; then they settle on more rows
+_MAX_LEARN_ROWS = 1_000
+_LEARN_WORK = 8_000_000  # rows squared times columns
 _N_ITERATIONS = 25
-_N_MORE = 25  # once outliers are known
+_N_MORE = 25  # with more rows, once outliers are known
 _DOF = 4.0
 _JITTER = 1e-8
 
@@ -82,15 +84,23 @@ class _Conditioned:
 
 def learn_process(places: Places, residuals: Array, random_state: int) -> Process:
     """Return the covariance that makes the residuals most probable, outliers discounted."""
-    rng = np.random.default_rng(random_state)
-    rows = np.sort(rng.permutation(len(residuals))[:N_LEARN_ROWS])
-    some, values = places.take(rows), residuals[rows]
-    likelihood = Likelihood(some, values)
+    order = np.random.default_rng(random_state).permutation(len(residuals))
+    first = np.sort(order[:_N_FIRST_ROWS])
+    likelihood = Likelihood(places.take(first), residuals[first])
     x = likelihood.maximise(likelihood.start(), _N_ITERATIONS)
     process = _process(likelihood, x)
+    rows = np.sort(order[: _n_learn_rows(places)])
+    some, values = places.take(rows), residuals[rows]
+    likelihood = Likelihood(some, values)
     noise = np.full(len(rows), process.noise)
     likelihood.noise = _Conditioned(process.covariance(some), noise).outlier_noise(values)
     return _process(likelihood, likelihood.maximise(x, _N_MORE))
+
+
+def _n_learn_rows(places: Places) -> int:
+    """Return how many rows lengths settle on: as many as the work allows."""
+    n_columns = max(places.logs.shape[1] + places.codes.shape[1], 1)
+    return min(int(np.sqrt(_LEARN_WORK / n_columns)), _MAX_LEARN_ROWS)
 
 
 def _process(likelihood: Likelihood, x: Array) -> Process:

@@ -15,10 +15,12 @@ from paceline.estimators._correction._gaussian import (
 )
 from paceline.estimators._correction._kernel import Kernel, KernelSum, Places
 
-MEMBERS = ("process", "support", "rough")
+POWER_LAW, FORMULA = "power law", "formula"
+MEMBERS = {"process": POWER_LAW, "support": POWER_LAW, "rough": FORMULA}  # whose residuals
 
 _SHAPES = {"support": "gauss", "rough": "rough"}
 _C = {"gauss": 30.0, "rough": 10.0}
+_APART = {"gauss": 2.0, "rough": 4.0}  # two levels, in standard deviations or their squares
 _EPSILON = 0.05
 _MAX_SUPPORT_ROWS = 4_000
 
@@ -92,5 +94,5 @@ def _support_kernel(shape: str, places: Places) -> Kernel:
     return Kernel(
         shape=shape,
         scales=1.0 / (width if shape == "rough" else width**2) / n_columns,
-        levels=np.full(places.codes.shape[1], 2.0 / n_columns),
+        levels=np.full(places.codes.shape[1], _APART[shape] / n_columns),
     )

@@ -3,6 +3,7 @@
 from paceline.estimators._posynomial._expression import PosynomialExpression, PosynomialTerm
 from paceline.estimators._posynomial._front import Front, FrontMember
 from paceline.estimators._posynomial._regressor import (
+    MIN_GROUPS,
     PosynomialRegressor,
     choice_folds,
     labels_of,
@@ -10,6 +11,7 @@ from paceline.estimators._posynomial._regressor import (
 from paceline.estimators._posynomial._rows import Layout, layout_of
 
 __all__ = [
+    "MIN_GROUPS",
     "Front",
     "FrontMember",
     "Layout",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from paceline.estimators._folds import Fold
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import (
     FrontMember,
+    fold_logs,
     held_out_logs,
     lowering,
     percentage_errors,
@@ -32,8 +33,41 @@ from paceline.estimators._posynomial._solve import (
     thin,
 )
 
-_LEVEL_SHARE = 0.1  # of the strength of the powers
-_OWN_SHARE = 0.2
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shrinkage:
+    """How levels are kept from saying more than rows that were not seen bear out.
+
+    Parameters
+    ----------
+    level_share, own_share
+        Strength of the ridges on level factors, in strengths of that on powers.
+    price
+        Of a constant, as `Strengths` has it.
+    """
+
+    level_share: float
+    own_share: float
+    price: float
+
+    def applied(
+        self, problem: PosynomialProblem, strength: float, owns_levels: bool
+    ) -> PosynomialProblem:
+        """Return a problem with these ridges."""
+        strengths = Strengths(
+            power=strength,
+            level=self.level_share * strength,
+            own_level=self.own_share * strength if owns_levels else None,
+            price=self.price,
+        )
+        return replace(problem, strengths=strengths)
+
+
+_SELECTING = _Shrinkage(level_share=0.1, own_share=0.2, price=1.0)
+# few groups cannot say which level matters: better many small factors than few large ones
+_SHRINKING = _Shrinkage(level_share=60.0, own_share=120.0, price=0.1)
+_GROUPED = 0.5  # independent draws a row: below, levels are shrunk unless that is clearly worse
+_CLEARLY = 0.95  # of the error on rows not seen
 
 
 class Candidates:
@@ -74,8 +108,10 @@ class Candidates:
         must_grow: bool = False,
     ) -> None:
         self._problem, self._layout, self._labels = problem, layout, labels
-        self._strength = strength
+        self._strength, self._folds = strength, folds
         self._grow = partial(_grow, layout=layout, seed=random_state, max_constants=max_constants)
+        self._shrinkage = self._choose_shrinkage()
+        self._fold_logs: dict[bool, Array] = {}
         self._logs: dict[bool, Array] = {}
         self._lower: dict[bool, Array] = {}
         self._solutions: dict[tuple[bool, int], Solution] = {}
@@ -88,7 +124,8 @@ class Candidates:
             logs: Array = np.full((n_terms, len(problem.rows)), np.nan)
             self._lower[owns] = np.zeros(n_terms)
             if folds:
-                logs = held_out_logs(own, folds, partial(self._grow, n_terms=n_terms))
+                every = fold_logs(own, folds, partial(self._grow, n_terms=n_terms))
+                self._fold_logs[owns], logs = every, held_out_logs(every, folds)
                 self._lower[owns] = np.array([lowering(row, problem.target) for row in logs])
             self._logs[owns] = logs - self._lower[owns][:, None]
         self._keys = sorted(self._solutions, key=lambda key: self._express(key).n_constants)
@@ -96,12 +133,23 @@ class Candidates:
 
     def with_strengths(self, problem: PosynomialProblem, owns_levels: bool) -> PosynomialProblem:
         """Return a problem with the ridges of one way to treat levels."""
-        strengths = Strengths(
-            power=self._strength,
-            level=_LEVEL_SHARE * self._strength,
-            own_level=_OWN_SHARE * self._strength if owns_levels else None,
-        )
-        return replace(problem, strengths=strengths)
+        return self._shrinkage.applied(problem, self._strength, owns_levels)
+
+    def _choose_shrinkage(self) -> _Shrinkage:
+        """Return how levels are treated: by the error of one term on rows not seen."""
+        if not self._folds or not self._problem.rows.marks.shape[1]:
+            return _SELECTING
+        usual, other = _SELECTING, _SHRINKING
+        if self._problem.independence < _GROUPED:
+            usual, other = other, usual
+        is_clear = self._one_term_error(other) < _CLEARLY * self._one_term_error(usual)
+        return other if is_clear else usual
+
+    def _one_term_error(self, shrinkage: _Shrinkage) -> float:
+        problem = shrinkage.applied(self._problem, self._strength, owns_levels=False)
+        every = fold_logs(problem, self._folds, partial(self._grow, n_terms=1))
+        logs = held_out_logs(every, self._folds)[0]
+        return float(percentage_errors(logs, problem.target).mean())
 
     def whole_problem(self, problem: PosynomialProblem, place: int) -> PosynomialProblem:
         """Return a problem of other rows with the ridges of a member."""
@@ -120,6 +168,15 @@ class Candidates:
         """Return the log predictions of every row by a path grown without it."""
         owns, k = self._keys[place]
         return self._logs[owns][k]
+
+    def fold_logs(self, place: int) -> Array:
+        """Return the log predictions (folds, rows) of all rows by paths grown without a fold."""
+        owns, k = self._keys[place]
+        return self._fold_logs[owns][:, k]
+
+    def expression(self, place: int) -> PosynomialExpression:
+        """Return a member as it was grown, without rounded powers."""
+        return self._express(self._keys[place])
 
     def power_law(self) -> tuple[PosynomialProblem, PosynomialExpression]:
         """Return the problem and the expression of one term."""

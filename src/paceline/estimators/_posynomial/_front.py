@@ -101,16 +101,19 @@ class Front:
         return cls(members=members, chosen=chosen, most_accurate=best)
 
 
-def held_out_logs(
+def fold_logs(
     problem: PosynomialProblem, folds: Sequence[Fold], grow: Callable[..., list[Solution]]
 ) -> Array:
-    """Return log predictions (terms, rows) of every row by a path grown without it."""
-    logs = None
-    for train, test in folds:
-        parts = path_logs(problem.take(test), grow(problem.take(train)))
-        logs = np.full((len(parts), len(problem.rows)), np.nan) if logs is None else logs
-        logs[:, test] = parts
-    return np.asarray(logs)
+    """Return log predictions (folds, terms, rows) of all rows by paths grown without a fold."""
+    return np.array([path_logs(problem, grow(problem.take(train))) for train, _ in folds])
+
+
+def held_out_logs(logs: Array, folds: Sequence[Fold]) -> Array:
+    """Return of `fold_logs` what each row is foretold by the path that has not seen it."""
+    own: Array = np.empty(logs.shape[1:])
+    for part, (_, test) in zip(logs, folds, strict=True):
+        own[:, test] = part[:, test]
+    return own
 
 
 def path_logs(problem: PosynomialProblem, path: Sequence[Solution]) -> Array:
@@ -150,7 +153,7 @@ def choose(
     max_constants: int,
     n_terms: int | None,
 ) -> tuple[int, int]:
-    """Return the places of the default choice and of the least error.
+    """Return the places of the default choice and of the least error, of those allowed.
 
     Two expressions are compared row by row: what they both find hard says nothing about which
     is better, so the standard error is that of the mean difference. A gain below a tenth of the
@@ -171,5 +174,10 @@ def choose(
         if means[i] - means[top]
         <= max(CLOSE * standard_error(errors[i] - errors[top], groups), NOTICED * means[top])
     ]
-    best = int(np.nanargmin(means))
-    return min(within, key=lambda i: (members[i].n_terms, members[i].n_constants)), best
+    return min(within, key=lambda i: (members[i].n_terms, members[i].n_constants)), top
+
+
+def most_accurate(members: Sequence[FrontMember]) -> int:
+    """Return the place of the least held-out error; the first when nothing was held out."""
+    means = [float("inf") if np.isnan(m.error) else m.error for m in members]
+    return int(np.argmin(means))

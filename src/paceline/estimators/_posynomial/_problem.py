@@ -32,11 +32,14 @@ class Strengths:
         Of the logarithms of the factors that all terms share.
     own_level
         Of those that a term has for itself; None when levels are shared by all terms.
+    price
+        What a constant must gain to be kept, as a multiple of Akaike's limit.
     """
 
     power: float
     level: float
     own_level: float | None
+    price: float = 1.0
 
 
 NEUTRAL = Strengths(power=0.0, level=0.0, own_level=None)

@@ -14,16 +14,19 @@ from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold, folds_of
 from paceline.estimators._posynomial._candidates import Candidates
 from paceline.estimators._posynomial._expression import PosynomialExpression
-from paceline.estimators._posynomial._front import Front, choose
+from paceline.estimators._posynomial._front import Front, choose, most_accurate
 from paceline.estimators._posynomial._problem import NEUTRAL, PosynomialProblem
 from paceline.estimators._posynomial._rows import layout_of
 from paceline.estimators._posynomial._simplify import express, tidy
 from paceline.estimators._threads import one_thread
 
 MIN_ROWS = 12  # with fewer, held-out errors choose nothing but noise
+MIN_GROUPS = 3
 N_FOLDS = 5
-_MAX_CHOICE_ROWS = 800  # to choose with; the final fit takes all
+_MAX_CHOICE_ROWS = 800  # to choose with, none alike; the final fit takes all
+_MAX_GROUPED_ROWS = 2_400
 _N_ROWS_PER_TERM = 8
+_N_DRAWS_PER_CONSTANT = 2  # of more than one term; held-out errors of few groups flatter terms
 
 
 class PosynomialRegressor(BaseTimeRegressor):
@@ -42,7 +45,8 @@ class PosynomialRegressor(BaseTimeRegressor):
     max_terms
         Most terms that are tried.
     max_constants
-        Most constants of more than one term.
+        Most constants of more than one term. Unless `n_terms` is given, there are also at most
+        half as many as configurations, or as groups where rows are grouped.
     strength
         Of the ridge on powers, in units of the weight of one row, or of one group of rows.
     random_state
@@ -54,6 +58,8 @@ class PosynomialRegressor(BaseTimeRegressor):
         The `PosynomialExpression`, in seconds.
     front_
         All expressions tried, with complexity and held-out error.
+    best_allowed_
+        Place in the front of the least held-out error with no more constants than allowed.
     held_out_
         Prediction of every fitted row, in seconds, by the chosen kind of expression grown
         without the row; NaN where nothing was held out.
@@ -136,21 +142,23 @@ class PosynomialRegressor(BaseTimeRegressor):
         problem = self._problem(frame, times, labels)
         rows, folds = choice_folds(labels, self.random_state)
         n_terms = self._n_tried(len(times)) if folds else self.n_terms or 1
+        max_constants = self._most_constants(n_terms, problem.n_draws)
         tried = self.candidates_ = Candidates(
             problem.take(rows),
             self.layout_,
             labels[rows],
             folds,
             n_terms,
-            self.max_constants,
+            max_constants,
             self.strength,
             self.random_state,
             must_grow=self.n_terms is not None,
         )
         errors = [tried.errors(i) for i in range(len(tried.members))]
-        chosen, best = choose(
-            tried.members, errors, labels[rows], self.max_constants, self.n_terms
+        chosen, self.best_allowed_ = choose(
+            tried.members, errors, labels[rows], max_constants, self.n_terms
         )
+        best = most_accurate(tried.members)
         self.front_ = Front(members=tried.members, chosen=chosen, most_accurate=best)
         whole = tried.whole_problem(problem, chosen)
         tidied = tidy(whole, tried.solution(chosen), self.layout_, tried.lower(chosen))
@@ -161,6 +169,12 @@ class PosynomialRegressor(BaseTimeRegressor):
         if self.n_terms is not None:
             return self.n_terms
         return int(np.clip(n_rows // _N_ROWS_PER_TERM, 1, self.max_terms))
+
+    def _most_constants(self, n_terms: int, n_draws: float) -> int:
+        if self.n_terms is not None:
+            return self.max_constants
+        enough = max(int(n_draws / _N_DRAWS_PER_CONSTANT), 2 * n_terms)
+        return min(self.max_constants, enough)
 
     def _check_choices(self) -> None:
         for name in ("n_terms", "max_terms", "max_constants"):
@@ -183,13 +197,19 @@ def choice_folds(labels: Any, random_state: int) -> tuple[Any, list[Fold]]:
 
     All rows, or some when there are many; folds keep equal labels together.
     """
-    some = np.arange(len(labels))
-    if len(labels) > _MAX_CHOICE_ROWS:
+    some, most = np.arange(len(labels)), _most_rows(labels)
+    if len(labels) > most:
         rng = np.random.default_rng(random_state)
-        some = np.sort(rng.choice(len(labels), _MAX_CHOICE_ROWS, replace=False))
-    if len(labels) < MIN_ROWS or len(np.unique(labels)) < 3:
+        some = np.sort(rng.choice(len(labels), most, replace=False))
+    if len(labels) < MIN_ROWS or len(np.unique(labels)) < MIN_GROUPS:
         return some, []
     return some, folds_of(labels[some], N_FOLDS, random_state)
+
+
+def _most_rows(labels: Any) -> int:
+    """Return how many rows choose: more where rows of one label err together."""
+    per_label = len(labels) / len(np.unique(labels))
+    return int(min(_MAX_CHOICE_ROWS * per_label, _MAX_GROUPED_ROWS))
 
 
 def labels_of(frame: pd.DataFrame, groups: Any) -> Any:
