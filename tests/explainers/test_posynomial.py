@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from paceline.cli._main import command
-from paceline.dataset import TimeBasis, load_dataset
+from paceline.dataset import Dataset, TimeBasis, load_dataset
 from paceline.errors import InvalidInputError, UnknownNameError
 from paceline.estimators import (
     FitResult,
@@ -26,7 +27,10 @@ from paceline.estimators import (
     save_fit,
 )
 from paceline.explainers import PosynomialExplanation, explain, write_posynomial
+from paceline.explainers._posynomial_explanation import CorrectionReading
+from paceline.explainers._posynomial_names import name_terms, term_in_words
 from paceline.reports import show_explanation
+from paceline.units import format_percent, format_seconds
 
 WORK = PosynomialTerm(coefficient_s=0.001, powers={"device_batch": 1.0, "depth": 0.5})
 STEP = PosynomialTerm(coefficient_s=0.02, powers={})
@@ -211,15 +215,34 @@ def test_the_front_marks_what_was_chosen(explanation: PosynomialExplanation) -> 
 
 
 def test_a_corrected_fit_says_what_is_formula_and_what_is_correction() -> None:
-    fit = fit_of(form="corrected", formula_error_=0.1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PosynomialRegressor, "formula_share_", 0.25, raising=False)
-        found = explain(fit)
-    assert found.correction.formula_share == 0.25
+    rng = np.random.default_rng(0)
+    size = np.exp(rng.uniform(0, 5, 120))
+    ripple = 1.0 + 0.4 * np.sin(2.5 * np.log(size))
+    frame = pd.DataFrame({"size": size, "time_s": 0.1 * size**0.7 * ripple})
+    result = fit(Dataset.from_frame(frame), form="corrected")
+    found, model = explain(result, at={"size": 20.0}), result.estimator
+    assert found.correction.formula_share == model.formula_share_
+    point_s = float(result.predict(pd.DataFrame({"size": [20.0]}))["predicted_s"].iloc[0])
     words = " ".join(found.correction.words)
-    assert "25 % of the prediction is the formula" in words
-    assert "alone is off by 10 %, with the correction by 5 %" in words
+    assert f"{format_percent(model.formula_share_)} of the prediction is the formula" in words
+    assert f"alone is off by {format_percent(model.formula_error_)}" in words
+    assert f"with the correction it is {format_seconds(point_s)}" in words
     assert "fades outside the measured range" in words
+
+
+def test_what_scales_with_devices_is_said_of_the_formula_where_it_is_corrected() -> None:
+    found = explain(fit_of())
+    reading = CorrectionReading(
+        formula_share=0.5, formula_error=None, corrected_error=None, words=("Corrected.",)
+    )
+    assert "64 n_gpus the time goes like" in show_explanation(found)
+    assert "64 n_gpus the formula's time" in show_explanation(replace(found, correction=reading))
+
+
+def test_a_term_of_tiny_powers_is_nearly_the_same() -> None:
+    tiny = PosynomialTerm(coefficient_s=1.0, powers={"device_batch": 0.02})
+    assert term_in_words(tiny) == "nearly the same whatever the numbers are"
+    assert term_in_words(STEP) == "the same whatever the numbers are"
 
 
 def test_a_point_outside_the_range_is_named() -> None:
@@ -274,3 +297,13 @@ def test_no_number_is_parted_from_its_unit_at_the_end_of_a_line(
         lines = show_explanation(replace(explanation, terms=tuple(terms))).splitlines()
         assert not [line for line in lines if line.lstrip().startswith(("%", "= "))]
         assert max(map(len, lines)) <= 80
+
+
+def test_one_term_that_falls_with_the_batch_does_not_make_a_step_an_epoch() -> None:
+    falling = PosynomialTerm(coefficient_s=0.05, powers={"device_batch": -0.7})
+    unknown = TimeBasis(time_per=None, batch="device_batch")
+    labels = name_terms(replace(EXPRESSION, terms=(WORK, falling, STEP)), unknown, {})
+    assert labels[0] == "per-sample work"
+    assert labels[2].startswith("per-step overhead")
+    only = name_terms(replace(EXPRESSION, terms=(falling, STEP)), unknown, {})
+    assert only[1] == "per-sample work"

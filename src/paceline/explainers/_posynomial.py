@@ -28,7 +28,7 @@ from paceline.explainers._posynomial_regimes import (
     regime_changes,
 )
 from paceline.explainers._words import scaling_verdict
-from paceline.units import format_count, format_number, format_percent
+from paceline.units import format_count, format_number, format_percent, format_seconds
 
 _AVERAGE = "(average)"  # no level has this name, so its factor is 1
 _BAD_FIT = 0.2
@@ -61,7 +61,7 @@ def explain_posynomial(
         regimes=regime_changes(expression, point),
         dominance=map_dominance(expression, point, over),
         front=_read_front(fit),
-        correction=_read_correction(fit),
+        correction=_read_correction(fit, point),
         warnings=_warnings(fit, point.row),
     )
 
@@ -189,7 +189,7 @@ def _derived(fit: FitResult) -> list[str]:
     ]
 
 
-def _read_correction(fit: FitResult | None) -> CorrectionReading | None:
+def _read_correction(fit: FitResult | None, point: Point) -> CorrectionReading | None:
     if fit is None or fit.form != "corrected":
         return None
     share = float(fit.estimator.formula_share_)
@@ -197,8 +197,8 @@ def _read_correction(fit: FitResult | None) -> CorrectionReading | None:
     both = None if fit.scores is None else fit.scores.mape
     words = [
         f"Within the measured range {format_percent(share)} of the prediction is the formula "
-        f"and {format_percent(1 - share)} a power law with smooth corrections (weights of the "
-        f"logarithms)."
+        f"and {format_percent(1 - share)} black boxes that correct a power law and the most "
+        f"accurate posynomial (weights of the logarithms)."
     ]
     if alone is not None and both is not None:
         gained = max(1 - both / alone, 0.0) if alone > 0 else 0.0
@@ -207,6 +207,12 @@ def _read_correction(fit: FitResult | None) -> CorrectionReading | None:
             f"correction by {format_percent(both)}: the correction removes "
             f"{format_percent(gained)} of the error."
         )
+    bare_s = float(fit.estimator.expression_.evaluate(point.columns)[0])
+    point_s = float(fit.predict(point.row)["predicted_s"].iloc[0])
+    words.append(
+        f"At the point the formula says {format_seconds(bare_s)}, with the correction it is "
+        f"{format_seconds(point_s)}."
+    )
     words.append(
         "The correction fades outside the measured range, where the formula is all there is. "
         "Shares, regimes and doublings here are the formula's."

@@ -62,7 +62,8 @@ def term_in_words(term: PosynomialTerm) -> str:
     sentences = [powers_in_words(term.powers)]
     if term.collective:
         sentences.append(f"nothing at {term.collective} = 1")
-    return "; ".join(filter(None, sentences)) or "the same whatever the numbers are"
+    nearly = "nearly " if any(term.powers.values()) else ""
+    return "; ".join(filter(None, sentences)) or f"{nearly}the same whatever the numbers are"
 
 
 def _name(
@@ -94,9 +95,9 @@ def _batch_shift(expression: PosynomialExpression, basis: TimeBasis) -> float:
     """Return 1 when the time is of an epoch or a sample, so that a step costs batch^-1."""
     if basis.time_per is not None:
         return 0.0 if basis.time_per == "step" else 1.0
-    # a time that falls with the batch cannot be a step's
-    falls = any(_batch_power(term) <= -_STRONG for term in expression.terms)
-    return 1.0 if falls else 0.0
+    # a time that falls with the batch cannot be a step's, one that grows with it must be
+    powers = [_batch_power(term) for term in expression.terms]
+    return 1.0 if min(powers) <= -_STRONG and max(powers) < _STRONG else 0.0
 
 
 def _batches(names: Iterable[str]) -> list[str]:

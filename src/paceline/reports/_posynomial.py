@@ -79,11 +79,12 @@ def shorten(text: str, width: int) -> str:
 
 
 def _devices(explanation: PosynomialExplanation) -> str:
+    what = "the time" if explanation.correction is None else "the formula's time"
     lines = []
     for d in explanation.devices:
         power = format_number(d.power, 2)
         how = f"goes like {d.name}^{power}" if abs(d.power) >= _FLAT else "does not change"
-        text = f"from {_value(d.low)} to {_value(d.high)} {d.name} the time {how}"
+        text = f"from {_value(d.low)} to {_value(d.high)} {d.name} {what} {how}"
         if d.verdict is not None:
             text += f": {d.verdict} (ideal {format_number(d.ideal or 0.0)})"
         lines.append(_wrapped(text, "  ", "      "))

@@ -208,7 +208,10 @@ def _knee_words(view: ScalingCurve) -> list[str]:
     if view.knee is None:
         return []
     if not view.knee.is_reached:
-        return [f"Every doubling up to {view.knee.n_devices} {view.name} gains at least 10 %."]
+        return [
+            f"Up to {view.knee.n_devices} {view.name}, the most shown, more gain at least 10 % "
+            "for every doubling."
+        ]
     return [
         f"Knee: beyond {view.knee.n_devices} {view.name} a further doubling gains less than 10 % "
         f"({format_percent(view.knee.gain)})."
