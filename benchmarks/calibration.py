@@ -53,8 +53,12 @@ def _compare(label: str, counts: tuple[int, ...], lives: int, hosts: Hosts | Non
     print(f"-- {label}: calibrated in {seconds:.0f} s\n{found}", flush=True)
     plans = {n: _plans(found.cluster, n) for n in counts}
     executor = FrameworkExecutor("torch", **elsewhere)
-    timed = {n: time_jobs(jobs_of(plans[n], 8, 3), lives, executor) for n in counts}
-    by_count = {n: _errors(label, n, plans[n], timed[n]) for n in counts}
+    # all in turn: what the machine changes by within minutes is seen by every job
+    jobs = {(n, name): job for n in counts for name, job in jobs_of(plans[n], 8, 3).items()}
+    timed = time_jobs(jobs, lives, executor)
+    by_count = {
+        n: _errors(label, n, plans[n], {name: timed[n, name] for name in plans[n]}) for n in counts
+    }
     return {"calibrate_s": seconds, "workers": by_count}
 
 

@@ -43,8 +43,8 @@ def quick() -> bool:
 
 
 def time_jobs(
-    jobs: Mapping[str, Job], n_lives: int, executor: BaseExecutor | None = None
-) -> dict[str, Timed]:
+    jobs: Mapping[Any, Job], n_lives: int, executor: BaseExecutor | None = None
+) -> dict[Any, Timed]:
     """Return what every job took in `n_lives` sets of fresh processes, jobs in turn."""
     found = {name: Timed() for name in jobs}
     for _ in range(n_lives):

@@ -190,6 +190,16 @@ def test_demo_measures_and_leaves_its_files(run: Callable, tmp_path: Path) -> No
     assert outcome.out.splitlines()[-1].endswith(str(tmp_path / "demo" / "report.html"))
 
 
+def test_check_takes_the_unit_of_a_time_from_its_name(
+    run: Callable, model: Path, study: Path, tmp_path: Path
+) -> None:
+    frame = pd.read_csv(study)
+    frame.assign(step_ms=1000 * frame.pop("time_s")).to_csv(tmp_path / "ms.csv", index=False)
+    outcome = run("check", model, tmp_path / "ms.csv", "--time", "step_ms", "--max-error", "10%")
+    assert outcome.code == 0
+    assert "note: `step_ms` is taken in milliseconds, by its name." in outcome.err
+
+
 def test_check_takes_data_in_which_a_parameter_is_constant(
     run: Callable, model: Path, study: Path, tmp_path: Path
 ) -> None:

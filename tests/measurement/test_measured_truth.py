@@ -60,8 +60,8 @@ def test_2_ms_more_in_backward_of_worker_1_are_read_as_such(pool: Any) -> None:
     found = []
     for _ in range(TRIES):
         reading = read_imbalance(measured(pool, planted(("backward", 1, 2e-3), n_steps=40)))
-        found.append(reading.lasting[0])
-        if abs(found[-1].excess_s / 2e-3 - 1) < 0.05:
+        found.extend(reading.lasting[:1])  # nothing lasts where disturbances drown it
+        if found and abs(found[-1].excess_s / 2e-3 - 1) < 0.05:
             break
     assert {(excess.worker, excess.phase) for excess in found} == {(1, "backward")}
     nearest = min(found, key=lambda excess: excess.error_s)
@@ -72,10 +72,10 @@ def test_2_ms_more_in_backward_of_worker_1_are_read_as_such(pool: Any) -> None:
 @pytest.mark.parametrize("worker", [0, 1])
 def test_more_in_any_phase_of_any_worker_is_seen_there(pool: Any, phase: str, worker: int) -> None:
     found = []
-    for _ in range(TRIES):  # again where its own standard error says that it was disturbed
+    for _ in range(2 * TRIES):  # again where its own standard error says it was disturbed
         reading = read_imbalance(measured(pool, planted((phase, worker, 20e-3), n_steps=8)))
-        found.append(reading.lasting[0])
-        if found[-1].error_s < 0.05 * 20e-3:
+        found.extend(reading.lasting[:1])  # nothing lasts where disturbances drown it
+        if found and found[-1].error_s < 0.05 * 20e-3:
             break
     nearest = min(found, key=lambda excess: excess.error_s)
     assert (nearest.worker, nearest.phase) == (worker, phase)
