@@ -1,17 +1,19 @@
 """What is planted in real workers is what is measured of them (PyTorch)."""
 
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from paceline.estimators import PhaseTable, lif_by_phase, lif_by_step, load_imbalance_factor
 from paceline.executors import Delay, Job, SimulatedExecutor, load_executor
-from paceline.explainers import read_imbalance
+from paceline.explainers import LastingExcess, read_imbalance
 from paceline.measurement import Balance, balance_shares
 from paceline.testing import contract_job
 
@@ -20,7 +22,10 @@ pytest.importorskip("torch", reason="PyTorch is not installed. Try: pip install 
 CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
 # of the quota: short beside a step, so that every step is slowed alike
 PERIOD_US, SHARE = 5000, 0.3
-TRIES = 6  # other work on the machine is not planted: the quietest measurement counts
+TRIES = 12
+MOST_S = 60.0
+MOST_TAKEN = 0.1  # of the busy time by a host: more, and pauses of milliseconds drown
+STAT = Path("/proc/stat")
 
 
 @pytest.fixture(scope="module")
@@ -56,30 +61,63 @@ def planted(*delays: tuple[str, int, float], n_steps: int = 20) -> Job:
     return contract_job([4, 4], n_warmup=2, n_steps=0, n_phase_steps=n_steps, delays=pauses)
 
 
-def test_2_ms_more_in_backward_of_worker_1_are_read_as_such(pool: Any) -> None:
+def share_taken_by_host() -> Callable[[], float]:
+    """Return what tells how much of the busy time a host has taken since (Linux's steal)."""
+
+    def ticks() -> npt.NDArray[np.float64]:
+        return np.array(STAT.read_text().split("\n", 1)[0].split()[1:9], dtype=float)
+
+    if not STAT.exists():
+        return lambda: 0.0
+    before = ticks()
+
+    def share() -> float:
+        *busy, _idle, _waiting, irq, softirq, stolen = ticks() - before
+        return float(stolen / max(sum(busy) + irq + softirq + stolen, 1.0))
+
+    return share
+
+
+def assert_measured(measure: Callable[[], Any], is_planted: Callable[[Any], bool]) -> None:
+    """Assert that one of some measurements shows what was planted.
+
+    Other work on the machine only adds to phases, and is read as well: what a disturbed
+    measurement says is true of it. What reads wrongly does so every time.
+    """
+    taken, end = share_taken_by_host(), time.monotonic() + MOST_S
     found = []
-    for _ in range(TRIES):
-        reading = read_imbalance(measured(pool, planted(("backward", 1, 2e-3), n_steps=40)))
-        found.extend(reading.lasting[:1])  # nothing lasts where disturbances drown it
-        if found and abs(found[-1].excess_s / 2e-3 - 1) < 0.05:
-            break
-    assert {(excess.worker, excess.phase) for excess in found} == {(1, "backward")}
-    nearest = min(found, key=lambda excess: excess.error_s)
-    assert nearest.excess_s == pytest.approx(2e-3, rel=0.15)
+    while len(found) < TRIES and time.monotonic() < end:
+        found.append(measure())
+        if is_planted(found[-1]):
+            return
+    if taken() > MOST_TAKEN:
+        pytest.skip(f"The host took {taken():.0%} of the busy time; measured were {found}.")
+    pytest.fail(f"What was planted was not measured, but {found}.")
+
+
+def assert_read(pool: Any, phase: str, worker: int, seconds: float, n_steps: int) -> None:
+    """Assert that nothing lasts more than a pause that is planted, and that it is as long."""
+
+    def largest() -> LastingExcess | None:
+        table = measured(pool, planted((phase, worker, seconds), n_steps=n_steps))
+        return next(iter(read_imbalance(table).lasting), None)
+
+    def is_planted(excess: LastingExcess | None) -> bool:
+        if excess is None or (excess.worker, excess.phase) != (worker, phase):
+            return False
+        return excess.excess_s == pytest.approx(seconds, rel=0.15)
+
+    assert_measured(largest, is_planted)
+
+
+def test_2_ms_more_in_backward_of_worker_1_are_read_as_such(pool: Any) -> None:
+    assert_read(pool, "backward", 1, 2e-3, n_steps=40)
 
 
 @pytest.mark.parametrize("phase", ["io", "h2d", "md", "forward", "backward", "update"])
 @pytest.mark.parametrize("worker", [0, 1])
 def test_more_in_any_phase_of_any_worker_is_seen_there(pool: Any, phase: str, worker: int) -> None:
-    found = []
-    for _ in range(2 * TRIES):  # again where its own standard error says it was disturbed
-        reading = read_imbalance(measured(pool, planted((phase, worker, 20e-3), n_steps=8)))
-        found.extend(reading.lasting[:1])  # nothing lasts where disturbances drown it
-        if found and found[-1].error_s < 0.05 * 20e-3:
-            break
-    nearest = min(found, key=lambda excess: excess.error_s)
-    assert (nearest.worker, nearest.phase) == (worker, phase)
-    assert nearest.excess_s == pytest.approx(20e-3, rel=0.15)
+    assert_read(pool, phase, worker, 20e-3, n_steps=8)
 
 
 @pytest.mark.parametrize("seconds", [(0.04, 0.06), (0.08, 0.04), (0.05, 0.05)])
@@ -87,20 +125,34 @@ def test_the_load_imbalance_factor_is_the_planted_one(
     pool: Any, seconds: tuple[float, float]
 ) -> None:
     """Pauses that dwarf the network's own work, in different phases of the two workers."""
-    truth = load_imbalance_factor(seconds)
     delays = (("forward", 0, seconds[0]), ("backward", 1, seconds[1]))
-    tables = [measured(pool, planted(*delays, n_steps=6)) for _ in range(2)]
-    lif = min((float(np.median(lif_by_step(t))) for t in tables), key=lambda x: abs(x - truth))
-    assert lif == pytest.approx(truth, rel=0.05)
-    by_phase = lif_by_phase(tables[0]).set_index("phase")["lif"]
-    assert by_phase["forward"] > 1.8 and by_phase["backward"] > 1.8  # 2: one worker does all
+
+    def factors() -> tuple[float, float, float]:
+        table = measured(pool, planted(*delays, n_steps=6))
+        of_phase = lif_by_phase(table).set_index("phase")["lif"]
+        lif = float(np.median(lif_by_step(table)))
+        return lif, float(of_phase["forward"]), float(of_phase["backward"])
+
+    def are_planted(found: tuple[float, float, float]) -> bool:
+        lif, *of_phases = found  # 2: one worker does all
+        return lif == pytest.approx(load_imbalance_factor(seconds), rel=0.05) and (
+            min(of_phases) > 1.8
+        )
+
+    assert_measured(factors, are_planted)
 
 
 def test_waiting_is_no_work(pool: Any) -> None:
-    table = measured(pool, planted(("forward", 1, 50e-3), n_steps=6))
-    waited = table.of_phase("wait").mean(axis=0)
-    assert waited[0] > 0.045 and waited[1] < 0.02
-    assert np.median(table.own_s()[:, 0]) < 0.02  # though its step took 50 ms
+    def waited_and_own() -> tuple[float, float, float]:
+        table = measured(pool, planted(("forward", 1, 50e-3), n_steps=6))
+        first, second = table.of_phase("wait").mean(axis=0)
+        return float(first), float(second), float(np.median(table.own_s()[:, 0]))
+
+    def is_planted(found: tuple[float, float, float]) -> bool:
+        waited, other_waited, own = found  # though its step took 50 ms
+        return waited > 0.045 and other_waited < 0.02 and own < 0.02
+
+    assert_measured(waited_and_own, is_planted)
 
 
 def test_uneven_shares_balance_a_worker_slowed_by_a_quota(slow_pool: Any) -> None:
