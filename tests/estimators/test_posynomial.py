@@ -11,10 +11,10 @@ from paceline.estimators import PosynomialExpression, PosynomialRegressor, score
 from paceline.estimators._posynomial._candidates import Candidates
 from paceline.estimators._posynomial._front import (
     CLOSE,
-    NOTICED,
     FrontMember,
     choose,
     lowering,
+    noticed,
     percentage_errors,
     standard_error,
 )
@@ -77,8 +77,8 @@ def test_the_default_has_the_fewest_terms_that_are_as_good_as_the_best() -> None
     best = min(range(len(errors)), key=lambda i: errors[i].mean())
     differences = [e - errors[best] for e in errors]
     rows = np.arange(len(X))
-    noticed = NOTICED * errors[best].mean()
-    good = [d.mean() <= max(CLOSE * standard_error(d, rows), noticed) for d in differences]
+    least = noticed(rows) * errors[best].mean()
+    good = [d.mean() <= max(CLOSE * standard_error(d, rows), least) for d in differences]
     n_terms = [m.n_terms for m, is_good in zip(front.members, good, strict=True) if is_good]
     assert front.members[front.chosen].n_terms == min(n_terms)
 

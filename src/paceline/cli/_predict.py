@@ -111,13 +111,14 @@ def _predict(fit: Any, rows: Any, run: Any, strict: bool) -> Any:
     from paceline.estimators import batch_notes, predict_run
 
     X = fit.measured.read(rows)
-    outside = fit.measured.outside(X)
-    for name, distance in outside.items():
+    for name, distance in fit.outside(X).items():
         n_far = int((distance > 0).sum())
         if not n_far:
             continue
-        far = [_value(value) for value in sorted(set(X[name][distance > 0]))[:5]]
-        message = f"{name} {', '.join(far)} not measured ({fit.measured.describe(name)})"
+        message = f"{name}: levels that were not measured together"
+        if name in X:
+            far = [_value(value) for value in sorted(set(X[name][distance > 0]))[:5]]
+            message = f"{name} {', '.join(far)} not measured ({fit.measured.describe(name)})"
         if strict and name in fit.measured.levels:
             raise InvalidInputError(f"--strict allows known levels only, but got {message}.")
         say_notes((f"{n_far} of {len(X)} rows extrapolate: {message}.",))

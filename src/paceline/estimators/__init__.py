@@ -35,6 +35,7 @@ from paceline.estimators._phase_study import (
 )
 from paceline.estimators._phases import PhaseTable, layer_coverage
 from paceline.estimators._posynomial import (
+    Beyond,
     Front,
     FrontMember,
     PosynomialExpression,
@@ -82,6 +83,7 @@ __all__ = [
     "FORMS",
     "OWN_PHASES",
     "PHASES",
+    "Beyond",
     "BlackBoxRegressor",
     "Comparison",
     "ComparisonRow",

@@ -17,6 +17,7 @@ from paceline.estimators._features import Features
 from paceline.estimators._intervals import WIDENING, half_width
 from paceline.estimators._measured import MeasuredRange
 from paceline.estimators._metrics import Scores
+from paceline.estimators._posynomial import PosynomialExpression
 from paceline.estimators._stability import Stability
 from paceline.units import format_percent
 
@@ -109,7 +110,7 @@ class FitResult:
             if name in X:  # some are derived from the others
                 positive(X, name)
         predicted = self.estimator.predict(self.widen(X))
-        distance = np.sum(list(self.measured.outside(X).values()), axis=0)
+        distance = np.sum(list(self.outside(X).values()), axis=0)
         below, above = self._half_widths(X, predicted, distance)
         return pd.DataFrame(
             {
@@ -120,6 +121,16 @@ class FitResult:
             },
             index=rows.index,
         )
+
+    def outside(self, X: pd.DataFrame) -> dict[str, Array]:
+        """Return how far outside every parameter is, as `MeasuredRange.outside` does.
+
+        Two levels that the formula takes together count 1 where they were not measured together.
+        """
+        far, expression = self.measured.outside(X), self.estimator.expression_
+        if isinstance(expression, PosynomialExpression) and expression.composed:
+            far |= expression.unmeasured(self.widen(X))
+        return far
 
     def _half_widths(
         self, X: pd.DataFrame, predicted: Array, distance: Array

@@ -10,7 +10,7 @@ import pandas as pd
 
 from paceline.dataset import TimeBasis, counts_all_devices
 from paceline.errors import UnknownNameError
-from paceline.estimators import FitResult, PosynomialExpression
+from paceline.estimators import Beyond, FitResult, PosynomialExpression
 from paceline.explainers._facts import errors_in_words
 from paceline.explainers._point import Point, in_parameters
 from paceline.explainers._posynomial_explanation import (
@@ -32,6 +32,7 @@ from paceline.units import format_count, format_number, format_percent, format_s
 
 _AVERAGE = "(average)"  # no level has this name, so its factor is 1
 _BAD_FIT = 0.2
+_HARDLY = 1e-9  # beyond a limit
 _NO_LEVEL_EFFECT = 0.01
 
 
@@ -62,7 +63,7 @@ def explain_posynomial(
         dominance=map_dominance(expression, point, over),
         front=_read_front(fit),
         correction=_read_correction(fit, point),
-        warnings=_warnings(fit, point.row),
+        warnings=_warnings(fit, point),
     )
 
 
@@ -78,7 +79,7 @@ def _bare_point(expression: PosynomialExpression, at: Mapping[str, Any]) -> Poin
         if name not in expression.names:
             raise UnknownNameError("parameter", name, expression.names)
     numbers = {n: float(at.get(n, x)) for n, x in expression.stand_ins.items()}
-    levels = {n: str(at.get(n, _AVERAGE)) for n in expression.factors}
+    levels = {n: str(at.get(n, _AVERAGE)) for n in expression.names if n not in numbers}
     return Point(row=pd.DataFrame([{**numbers, **levels}]), ranges={})
 
 
@@ -129,7 +130,11 @@ def _read_levels(
 ) -> tuple[LevelFactorsReading, ...]:
     readings = []
     known = fit.measured.levels if fit else {}
-    groups = {name: list(group) for name, group in level_columns(expression).items()}
+    matter = set(level_columns(expression))
+    matter |= {name for c in expression.composed if c.name in matter for name in c.parents}
+    groups = {
+        n: list(g) for n, g in expression.factors.items() if n in matter & set(expression.names)
+    }
     groups |= {name: list(known[name]) for name in point.replaced if name in known}
     for name, group in groups.items():
         rows = point.try_vary(name, group)
@@ -144,7 +149,22 @@ def _read_levels(
             )
         )
         readings.append(LevelFactorsReading(name=name, ranked=ranked, words=_level_words(ranked)))
+    readings += _read_jumps(expression, point)
     return tuple(sorted(readings, key=lambda r: -r.ranked[0][1] / r.ranked[-1][1]))
+
+
+def _read_jumps(expression: PosynomialExpression, point: Point) -> list[LevelFactorsReading]:
+    """Return what happens where a number of devices passes a limit, all else being equal."""
+    readings = []
+    for beyond in (c for c in expression.composed if isinstance(c, Beyond)):
+        rows = point.vary({beyond.parameter: [beyond.limit, beyond.limit * (1 + _HARDLY)]})
+        before, after = expression.evaluate(rows)
+        root = float(np.sqrt(after / before))
+        ranked = sorted([("yes", root), ("no", 1 / root)], key=lambda level: -level[1])
+        change = f"{format_percent(abs(after / before - 1))} {'up' if after > before else 'down'}"
+        words = f"the time jumps {change} there"
+        readings.append(LevelFactorsReading(name=beyond.name, ranked=tuple(ranked), words=words))
+    return readings
 
 
 def _level_words(ranked: tuple[tuple[str, float], ...]) -> str:
@@ -222,14 +242,19 @@ def _read_correction(fit: FitResult | None, point: Point) -> CorrectionReading |
     )
 
 
-def _warnings(fit: FitResult | None, row: pd.DataFrame) -> tuple[str, ...]:
+def _warnings(fit: FitResult | None, point: Point) -> tuple[str, ...]:
     if fit is None:
         return ()
     warnings = [
-        f"The point lies outside what was measured: {name} {row[name].iloc[0]} "
+        f"The point lies outside what was measured: {name} {point.row[name].iloc[0]} "
         f"({fit.measured.describe(name)})."
-        for name, distance in fit.measured.outside(row).items()
+        for name, distance in fit.measured.outside(point.row).items()
         if distance[0] > 0
+    ]
+    warnings += [
+        f"The levels of {name} at the point were not measured together."
+        for name, is_far in fit.estimator.expression_.unmeasured(point.columns).items()
+        if is_far[0]
     ]
     if fit.scores is None:
         warnings.append("Too few rows to hold some out: the error is unknown.")

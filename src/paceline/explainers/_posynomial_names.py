@@ -95,9 +95,9 @@ def _batch_shift(expression: PosynomialExpression, basis: TimeBasis) -> float:
     """Return 1 when the time is of an epoch or a sample, so that a step costs batch^-1."""
     if basis.time_per is not None:
         return 0.0 if basis.time_per == "step" else 1.0
-    # a time that falls with the batch cannot be a step's, one that grows with it must be
+    # a time that falls with the batch cannot be a step's, one that grows with it more must be
     powers = [_batch_power(term) for term in expression.terms]
-    return 1.0 if min(powers) <= -_STRONG and max(powers) < _STRONG else 0.0
+    return 1.0 if min(powers) <= -_STRONG and max(powers) < -min(powers) else 0.0
 
 
 def _batches(names: Iterable[str]) -> list[str]:

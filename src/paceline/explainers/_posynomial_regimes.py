@@ -37,12 +37,12 @@ def _double(expression: PosynomialExpression, point: Point, name: str) -> Doubli
         return None  # twice nothing is nothing, and not everything can be built
     here, far = np.exp(expression.log_terms(rows))
     factor = float(far.sum() / here.sum())
-    near = point.try_vary(name, [value * np.exp(_STEP)])
+    near = point.try_vary(name, [value * np.exp(-_STEP)])  # up to a limit, not beyond it
     if near is None:  # of what is counted there is no small change
         elasticity = float(np.log2(factor))
     else:
         close = np.exp(expression.log_terms(near))[0]
-        elasticity = float(np.log(close.sum() / here.sum()) / _STEP)
+        elasticity = float(np.log(here.sum() / close.sum()) / _STEP)
     if abs(elasticity) < _NO_EFFECT and abs(factor - 1) < _NO_EFFECT:
         return None
     return DoublingReading(

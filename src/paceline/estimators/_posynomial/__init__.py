@@ -1,5 +1,6 @@
 """Sums of products of powers: the posynomial family."""
 
+from paceline.estimators._posynomial._composed import Beyond, Pair
 from paceline.estimators._posynomial._expression import PosynomialExpression, PosynomialTerm
 from paceline.estimators._posynomial._front import Front, FrontMember
 from paceline.estimators._posynomial._regressor import (
@@ -12,9 +13,11 @@ from paceline.estimators._posynomial._rows import Layout, layout_of
 
 __all__ = [
     "MIN_GROUPS",
+    "Beyond",
     "Front",
     "FrontMember",
     "Layout",
+    "Pair",
     "PosynomialExpression",
     "PosynomialRegressor",
     "PosynomialTerm",

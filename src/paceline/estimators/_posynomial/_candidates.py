@@ -26,6 +26,7 @@ from paceline.estimators._posynomial._rows import Layout
 from paceline.estimators._posynomial._simplify import express
 from paceline.estimators._posynomial._solve import (
     N_POLISH_ROWS,
+    N_START_ROWS,
     Solution,
     add_term,
     first_term,
@@ -67,7 +68,8 @@ _SELECTING = _Shrinkage(level_share=0.1, own_share=0.2, price=1.0)
 # few groups cannot say which level matters: better many small factors than few large ones
 _SHRINKING = _Shrinkage(level_share=60.0, own_share=120.0, price=0.1)
 _GROUPED = 0.5  # independent draws a row: below, levels are shrunk unless that is clearly worse
-_CLEARLY = 0.95  # of the error on rows not seen
+CLEARLY = 0.95  # of the error on rows not seen
+_N_PROMISED_TERMS = 4  # fewer say little of what more will need
 
 
 class Candidates:
@@ -142,7 +144,7 @@ class Candidates:
         usual, other = _SELECTING, _SHRINKING
         if self._problem.independence < _GROUPED:
             usual, other = other, usual
-        is_clear = self._one_term_error(other) < _CLEARLY * self._one_term_error(usual)
+        is_clear = self._one_term_error(other) < CLEARLY * self._one_term_error(usual)
         return other if is_clear else usual
 
     def _one_term_error(self, shrinkage: _Shrinkage) -> float:
@@ -150,6 +152,13 @@ class Candidates:
         every = fold_logs(problem, self._folds, partial(self._grow, n_terms=1))
         logs = held_out_logs(every, self._folds)[0]
         return float(percentage_errors(logs, problem.target).mean())
+
+    def promise(self, problem: PosynomialProblem, layout: Layout) -> float:
+        """Return Akaike's criterion of the best of few terms, by the rows of another layout."""
+        own = self.with_strengths(problem, bool(layout.levels))
+        small = thin(own, N_START_ROWS, np.random.default_rng(0))
+        path = self._grow(small, layout=layout, n_terms=_N_PROMISED_TERMS)
+        return min(_akaike(small, solution) for solution in path)
 
     def whole_problem(self, problem: PosynomialProblem, place: int) -> PosynomialProblem:
         """Return a problem of other rows with the ridges of a member."""
@@ -241,12 +250,14 @@ def mean_error(problem: PosynomialProblem, solution: Solution) -> float:
 
 
 def _is_better(problem: PosynomialProblem, old: Solution, new: Solution) -> bool:
-    """Return whether the new one is worth its constants by Akaike's criterion."""
-    before, after = (
-        np.log(mean_error(problem, s)) + len(np.unique(s.slots)) / problem.n_draws
-        for s in (old, new)
-    )
-    return bool(after < before)
+    """Return whether the new one is worth its constants."""
+    return _akaike(problem, new) < _akaike(problem, old)
+
+
+def _akaike(problem: PosynomialProblem, solution: Solution) -> float:
+    """Return Akaike's criterion under Laplace noise, for every row."""
+    n_constants = len(np.unique(solution.slots))
+    return float(np.log(mean_error(problem, solution)) + n_constants / problem.n_draws)
 
 
 def _ways(problem: PosynomialProblem, can_choose: bool) -> tuple[bool, ...]:

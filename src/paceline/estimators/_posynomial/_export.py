@@ -12,6 +12,7 @@ from paceline.dataset import level_name
 from paceline.errors import MissingDependencyError, UnknownNameError
 from paceline.estimators._identifiers import identifiers
 from paceline.estimators._latex import latex_cases, latex_name, latex_number, latex_power
+from paceline.estimators._posynomial._composed import Beyond, Pair
 
 if TYPE_CHECKING:
     from paceline.estimators._posynomial._expression import PosynomialExpression, PosynomialTerm
@@ -33,9 +34,9 @@ def _level(value):
 
 def to_python(expression: PosynomialExpression, name: str = "time_s") -> str:
     """Return the source of a function of all parameters that needs only ``math``."""
-    words = identifiers(expression.names)
-    lines = ["import math", _PYTHON_HELPERS, ""]
-    lines += [f"def {name}({', '.join(words.values())}):"]
+    words = identifiers((*expression.names, *(c.name for c in expression.composed)))
+    arguments = ", ".join(words[n] for n in expression.names)
+    lines = ["import math", _PYTHON_HELPERS, "", f"def {name}({arguments}):"]
     lines += ['    """Return the time in seconds; an unknown level counts as an average one."""']
     lines += [f"    shared = 1.0{_python_zeros(expression.zero_factors, words)}"]
     # before any 0 is replaced by what stands in for it
@@ -47,7 +48,11 @@ def to_python(expression: PosynomialExpression, name: str = "time_s") -> str:
         f"    {words[n]} = _number({n!r}, {words[n]}, {float(x)!r})"
         for n, x in expression.stand_ins.items()
     ]
-    lines += [f"    {words[n]} = _level({words[n]})" for n in expression.factors]
+    lines += [
+        f"    {words[n]} = _level({words[n]})"
+        for n in expression.names[len(expression.stand_ins) :]
+    ]
+    lines += [f"    {words[c.name]} = {c.to_python(words)}" for c in expression.composed]
     lines += _python_factors("shared", useful(expression.factors), words)
     for k, term in enumerate(expression.terms, 1):
         lines += [f"    term_{k} *= {_python_product(term, words)}"]
@@ -150,8 +155,8 @@ def to_sympy(expression: PosynomialExpression, levels: Mapping[str, Any] | None 
         raise MissingDependencyError("`to_sympy`", "SymPy", "symbolic") from error
     chosen = {str(name): level_name(level) for name, level in (levels or {}).items()}
     for name in chosen:
-        if name not in expression.factors:
-            raise UnknownNameError("categorical parameter", name, expression.factors)
+        if name not in expression.categorical:
+            raise UnknownNameError("categorical parameter", name, expression.categorical)
     return _Symbols(expression, chosen, sympy).total()
 
 
@@ -181,9 +186,22 @@ class _Symbols:
                 product *= self.number(group.get(self.chosen[name], 1.0))
                 continue
             for level, factor in group.items():
-                mark = self.sympy.Symbol(f"{name}={level}", nonnegative=True)
-                product *= self.number(factor) ** mark
+                product *= self.number(factor) ** self.mark(name, level)
         return product
+
+    def mark(self, name: str, level: str) -> Any:
+        """Return what is 1 where a parameter has a level and 0 elsewhere."""
+        composed = next((c for c in self.expression.composed if c.name == name), None)
+        if isinstance(composed, Beyond):
+            is_beyond = self.symbol(composed.parameter) > self.number(composed.limit)
+            values = (1, 0) if composed.is_beyond(level) else (0, 1)
+            return self.sympy.Piecewise((values[0], is_beyond), (values[1], True))
+        if isinstance(composed, Pair):
+            first, second = composed.split(level, self.expression.factors[composed.first])
+            return self.mark(composed.first, first) * self.mark(composed.second, second)
+        if name in self.chosen:
+            return self.sympy.Integer(int(self.chosen[name] == level))
+        return self.sympy.Symbol(f"{name}={level}", nonnegative=True)
 
     def zeros(self, zero_factors: Mapping[str, float]) -> Any:
         product = self.sympy.Integer(1)

@@ -17,6 +17,12 @@ import pandas as pd
 from paceline.dataset import level_name
 from paceline.estimators._expression import Vector, not_negative
 from paceline.estimators._posynomial import _export
+from paceline.estimators._posynomial._composed import (
+    Composed,
+    read_composed,
+    unmeasured,
+    with_composed,
+)
 
 Factors = Mapping[str, Mapping[str, float]]
 
@@ -63,17 +69,26 @@ class PosynomialExpression:
         For every numeric parameter the value that is read in place of 0.
     zero_factors
         The factor of a 0 of a numeric parameter, on top of its stand-in.
+    composed
+        Which of the categorical parameters follow from others, and how.
     """
 
     terms: tuple[PosynomialTerm, ...]
     factors: Factors
     stand_ins: Mapping[str, float]
     zero_factors: Mapping[str, float] = field(default_factory=dict)
+    composed: tuple[Composed, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all parameters: numeric ones, then categorical ones."""
-        return (*self.stand_ins, *self.factors)
+        """Names of all parameters that are not composed: numeric ones, then categorical ones."""
+        return (*self.stand_ins, *self.categorical)
+
+    @property
+    def categorical(self) -> tuple[str, ...]:
+        """Names of the categorical parameters that are not composed of others."""
+        composed = {c.name for c in self.composed}
+        return tuple(name for name in self.factors if name not in composed)
 
     @property
     def levels(self) -> Factors:
@@ -103,6 +118,7 @@ class PosynomialExpression:
 
     def log_terms(self, X: pd.DataFrame) -> Any:
         """Return the logarithm of every term, one column each."""
+        X = with_composed(X, self.composed)
         logs = {name: self._log(X[name]) for name in self.stand_ins}
         common = log_factors(self.factors, X) + _log_zeros(self.zero_factors, X)
         columns = []
@@ -115,6 +131,10 @@ class PosynomialExpression:
                 column = column + log_collective(np.exp(logs[term.collective]))
             columns.append(np.clip(column, -_MAX_LOG, _MAX_LOG))
         return np.column_stack(columns)
+
+    def unmeasured(self, X: pd.DataFrame) -> dict[str, Any]:
+        """Return 1 for rows with levels that have not been measured together, by composed name."""
+        return unmeasured(X, self.composed, self.factors)
 
     def _log(self, values: pd.Series[Any]) -> Vector:
         x = not_negative(values)
@@ -147,6 +167,9 @@ class PosynomialExpression:
             "powers must be within 100": max(map(abs, powers), default=0.0) <= 100,
             "an expression must have terms": bool(self.terms),
             "terms must be of numeric parameters": named <= set(self.stand_ins),
+            "composed parameters must be of others, and have factors": all(
+                set(c.parents) <= set(self.names) and c.name in self.factors for c in self.composed
+            ),
             "zeros must be of numeric parameters": all(
                 set(zeros) <= set(self.stand_ins) for zeros in self._all_zeros
             ),
@@ -168,6 +191,7 @@ class PosynomialExpression:
             "factors": _plain(self.factors),
             "stand_ins": dict(self.stand_ins),
             "zero_factors": dict(self.zero_factors),
+            "composed": [c.to_dict() for c in self.composed],
         }
 
     def to_latex(self, digits: int = 4) -> str:
@@ -206,6 +230,7 @@ class PosynomialExpression:
             factors=_read_factors(data["factors"]),
             stand_ins=_numbers(data["stand_ins"]),
             zero_factors=_numbers(data["zero_factors"]),
+            composed=read_composed(data.get("composed", ())),  # older files have none
         )
 
 

@@ -15,7 +15,7 @@ from paceline.estimators._posynomial._solve import Solution
 
 _MAX_SCATTER = 1.0
 CLOSE = 1.0  # standard errors of the difference
-NOTICED = 0.1  # of the error: a smaller gain is not worth a term
+_DOUBT = 1.05  # over the root of the draws: what a mean of absolute errors is uncertain by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +156,8 @@ def choose(
     """Return the places of the default choice and of the least error, of those allowed.
 
     Two expressions are compared row by row: what they both find hard says nothing about which
-    is better, so the standard error is that of the mean difference. A gain below a tenth of the
-    error is not worth a term.
+    is better, so the standard error is that of the mean difference. A gain within what so many
+    draws leave in doubt of the mean error itself is not worth a term.
     """
     means = np.array([m.error for m in members])
     if np.isnan(means).all():
@@ -168,13 +168,19 @@ def choose(
         if (m.n_terms == n_terms if n_terms else m.n_constants <= max_constants or m.n_terms == 1)
     ]
     top = min(allowed, key=lambda i: means[i])
+    least = noticed(groups) * means[top]
     within = [
         i
         for i in allowed
         if means[i] - means[top]
-        <= max(CLOSE * standard_error(errors[i] - errors[top], groups), NOTICED * means[top])
+        <= max(CLOSE * standard_error(errors[i] - errors[top], groups), least)
     ]
     return min(within, key=lambda i: (members[i].n_terms, members[i].n_constants)), top
+
+
+def noticed(groups: Any) -> float:
+    """Return the share of a mean error that its independent draws leave in doubt."""
+    return float(_DOUBT / np.sqrt(len(np.unique(groups))))
 
 
 def most_accurate(members: Sequence[FrontMember]) -> int:

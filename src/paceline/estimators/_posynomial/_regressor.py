@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,11 +13,18 @@ from paceline.errors import InvalidInputError
 from paceline.estimators._base import BaseTimeRegressor
 from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold, folds_of
-from paceline.estimators._posynomial._candidates import Candidates
+from paceline.estimators._posynomial._candidates import CLEARLY, Candidates
 from paceline.estimators._posynomial._expression import PosynomialExpression
-from paceline.estimators._posynomial._front import Front, choose, most_accurate
+from paceline.estimators._posynomial._front import (
+    CLOSE,
+    Front,
+    choose,
+    most_accurate,
+    standard_error,
+)
 from paceline.estimators._posynomial._problem import NEUTRAL, PosynomialProblem
-from paceline.estimators._posynomial._rows import layout_of
+from paceline.estimators._posynomial._proposals import propose
+from paceline.estimators._posynomial._rows import Layout, layout_of
 from paceline.estimators._posynomial._simplify import express, tidy
 from paceline.estimators._threads import one_thread
 
@@ -41,7 +49,7 @@ class PosynomialRegressor(BaseTimeRegressor):
         Columns of numbers that are labels; text columns are categorical anyway.
     n_terms
         Number of terms; None chooses the fewest that predict unseen rows as well as the best do,
-        within one standard error of the difference or a tenth.
+        within what their number leaves in doubt.
     max_terms
         Most terms that are tried.
     max_constants
@@ -49,6 +57,8 @@ class PosynomialRegressor(BaseTimeRegressor):
         half as many as configurations, or as groups where rows are grouped.
     strength
         Of the ridge on powers, in units of the weight of one row, or of one group of rows.
+    compose
+        Whether factors of pairs of levels, and of numbers of devices beyond a limit, are tried.
     random_state
         Seed of the folds and of the starts.
 
@@ -88,6 +98,7 @@ class PosynomialRegressor(BaseTimeRegressor):
         max_terms: int = 5,
         max_constants: int = 40,
         strength: float = 0.1,
+        compose: bool = True,
         random_state: int = 0,
     ) -> None:
         self.extrinsic = extrinsic
@@ -96,6 +107,7 @@ class PosynomialRegressor(BaseTimeRegressor):
         self.max_terms = max_terms
         self.max_constants = max_constants
         self.strength = strength
+        self.compose = compose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
@@ -125,45 +137,70 @@ class PosynomialRegressor(BaseTimeRegressor):
 
     def regrow(self, X: pd.DataFrame, y: Any, groups: Any) -> PosynomialExpression:
         """Return an expression of the chosen kind, grown from other rows, as it comes."""
-        problem = self._problem(X, np.asarray(y, dtype=float), labels_of(X, groups))
+        times, labels = np.asarray(y, dtype=float), labels_of(X, groups)
+        problem = _problem(self.layout_, X, times, _independence(X, labels))
         return express(self.candidates_.regrow(problem, self.front_.chosen), self.layout_)
-
-    def _problem(self, frame: pd.DataFrame, times: Array, labels: Any) -> PosynomialProblem:
-        return PosynomialProblem(
-            rows=self.layout_.encode(frame),
-            target=np.log(times),
-            weights=np.full(len(times), 1.0 / len(times)),
-            strengths=NEUTRAL,
-            independence=_independence(frame, labels),
-        )
 
     def _grow(self, frame: pd.DataFrame, times: Array, labels: Any) -> tuple[Any, Array]:
         """Grow and choose; return the rows that were held out and what was predicted there."""
-        problem = self._problem(frame, times, labels)
         rows, folds = choice_folds(labels, self.random_state)
-        n_terms = self._n_tried(len(times)) if folds else self.n_terms or 1
-        max_constants = self._most_constants(n_terms, problem.n_draws)
-        tried = self.candidates_ = Candidates(
-            problem.take(rows),
-            self.layout_,
-            labels[rows],
-            folds,
+        measured = _Measured(frame, times, labels, rows, folds, _independence(frame, labels))
+        tried = self._try(measured, self.layout_)
+        if folds and self.compose:
+            tried = self._compose(measured, tried)
+        self.layout_, self.candidates_ = tried.layout, tried.candidates
+        self.front_, self.best_allowed_ = tried.front(), tried.top
+        whole = tried.candidates.whole_problem(measured.problem(tried.layout), tried.chosen)
+        solution, lower = (
+            tried.candidates.solution(tried.chosen),
+            tried.candidates.lower(tried.chosen),
+        )
+        self.expression_ = express(tidy(whole, solution, self.layout_, lower), self.layout_)
+        return rows, tried.candidates.held_out_logs(tried.chosen)
+
+    def _try(self, measured: _Measured, layout: Layout) -> _Tried:
+        """Return the expressions of one layout and the choice among them."""
+        problem = measured.choice(layout)
+        n_terms = self._n_tried(len(measured.times)) if measured.folds else self.n_terms or 1
+        max_constants = self._most_constants(n_terms, problem.independence * len(measured.times))
+        candidates = Candidates(
+            problem,
+            layout,
+            measured.labels[measured.rows],
+            measured.folds,
             n_terms,
             max_constants,
             self.strength,
             self.random_state,
             must_grow=self.n_terms is not None,
         )
-        errors = [tried.errors(i) for i in range(len(tried.members))]
-        chosen, self.best_allowed_ = choose(
-            tried.members, errors, labels[rows], max_constants, self.n_terms
+        errors = [candidates.errors(i) for i in range(len(candidates.members))]
+        chosen, top = choose(
+            candidates.members,
+            errors,
+            measured.labels[measured.rows],
+            max_constants,
+            self.n_terms,
         )
-        best = most_accurate(tried.members)
-        self.front_ = Front(members=tried.members, chosen=chosen, most_accurate=best)
-        whole = tried.whole_problem(problem, chosen)
-        tidied = tidy(whole, tried.solution(chosen), self.layout_, tried.lower(chosen))
-        self.expression_ = express(tidied, self.layout_)
-        return rows, tried.held_out_logs(chosen)
+        return _Tried(layout, candidates, chosen, top, errors[top])
+
+    def _compose(self, measured: _Measured, tried: _Tried) -> _Tried:
+        """Return expressions with the most promising composed parameter, if that is better."""
+        _, power_law = tried.candidates.power_law()
+        layouts = [tried.layout] + [
+            tried.layout.composing(composed, measured.frame)
+            for composed in propose(tried.layout, measured.frame, power_law)
+        ]
+        if len(layouts) == 1:
+            return tried
+        promises = [
+            tried.candidates.promise(measured.choice(layout), layout) for layout in layouts
+        ]
+        best = int(np.argmin(promises))
+        if promises[best] > promises[0] + np.log(CLEARLY):
+            return tried
+        other = self._try(measured, layouts[best])
+        return other if other.is_preferable(tried, measured.labels[measured.rows]) else tried
 
     def _n_tried(self, n_rows: int) -> int:
         if self.n_terms is not None:
@@ -181,6 +218,64 @@ class PosynomialRegressor(BaseTimeRegressor):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InvalidInputError(f"`{name} >= 1` must hold, but got {value}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What was measured, the rows to choose with, and folds of those."""
+
+    frame: pd.DataFrame
+    times: Array
+    labels: Any
+    rows: Any
+    folds: Sequence[Fold]
+    independence: float
+
+    def problem(self, layout: Layout) -> PosynomialProblem:
+        """Return the problem of all rows."""
+        return _problem(layout, self.frame, self.times, self.independence)
+
+    def choice(self, layout: Layout) -> PosynomialProblem:
+        """Return the problem of the rows to choose with."""
+        some = self.frame.iloc[self.rows]
+        return _problem(layout, some, self.times[self.rows], self.independence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """The expressions of one layout, the chosen one, and the best with its errors."""
+
+    layout: Layout
+    candidates: Candidates
+    chosen: int
+    top: int
+    errors: Array
+
+    def front(self) -> Front:
+        """Return what was tried as people see it."""
+        members = self.candidates.members
+        return Front(members=members, chosen=self.chosen, most_accurate=most_accurate(members))
+
+    def is_preferable(self, other: _Tried, labels: Any) -> bool:
+        """Return whether unseen rows say so, or it says as much in fewer terms."""
+        gain = other.errors - self.errors
+        is_much = bool(self.errors.mean() < CLEARLY * other.errors.mean())
+        is_certain = bool(gain.mean() > CLOSE * standard_error(gain, labels))
+        own, its = (t.candidates.members[t.chosen] for t in (self, other))
+        is_shorter = own.n_terms < its.n_terms and own.error <= its.error
+        return (is_much and is_certain) or is_shorter
+
+
+def _problem(
+    layout: Layout, frame: pd.DataFrame, times: Array, independence: float
+) -> PosynomialProblem:
+    return PosynomialProblem(
+        rows=layout.encode(frame),
+        target=np.log(times),
+        weights=np.full(len(times), 1.0 / len(times)),
+        strengths=NEUTRAL,
+        independence=independence,
+    )
 
 
 def _independence(frame: pd.DataFrame, labels: Any) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from paceline.dataset import counts_what
 from paceline.estimators._columns import Array, columns_of
 from paceline.estimators._expression import not_negative, positive
 from paceline.estimators._marks import level_marks
+from paceline.estimators._posynomial._composed import Composed, with_composed
 from paceline.estimators._posynomial._expression import log_collective
 
 _FEW_DEVICES = 4
@@ -65,15 +66,23 @@ class Layout:
     zeros
         Numeric parameters that were measured at 0.
     levels
-        Known levels of every categorical parameter.
+        Known levels of every categorical parameter, composed ones included.
     devices
         Numeric parameters that count devices.
+    composed
+        Categorical parameters that follow from others.
     """
 
     stand_ins: Mapping[str, float]
     zeros: tuple[str, ...]
     levels: Mapping[str, tuple[str, ...]]
     devices: tuple[str, ...]
+    composed: tuple[Composed, ...] = ()
+
+    def composing(self, composed: Composed, X: pd.DataFrame) -> Layout:
+        """Return the layout with one more categorical parameter, whose levels are those of `X`."""
+        levels = {**self.levels, composed.name: composed.known(X)}
+        return replace(self, levels=levels, composed=(*self.composed, composed))
 
     @property
     def groups(self) -> tuple[tuple[str, slice], ...]:
@@ -105,6 +114,7 @@ class Layout:
 
     def encode(self, X: pd.DataFrame) -> Rows:
         """Return the rows of `X` as numbers."""
+        X = with_composed(X, self.composed)
         values = {name: not_negative(X[name]) for name in self.stand_ins}
         logs = [
             np.log(np.where(x > 0, x, self.stand_ins[name]) / self.stand_ins[name])

@@ -109,6 +109,7 @@ def express(solution: Solution, layout: Layout) -> PosynomialExpression:
         factors=_factors(c.shared, layout),
         stand_ins=dict(layout.stand_ins),
         zero_factors=_zero_factors(c.shared, layout),
+        composed=layout.composed,
     )
 
 
