@@ -26,7 +26,6 @@ from paceline.estimators._posynomial._rows import Layout
 from paceline.estimators._posynomial._simplify import express
 from paceline.estimators._posynomial._solve import (
     N_POLISH_ROWS,
-    N_START_ROWS,
     Solution,
     add_term,
     first_term,
@@ -70,6 +69,7 @@ _SHRINKING = _Shrinkage(level_share=60.0, own_share=120.0, price=0.1)
 _GROUPED = 0.5  # independent draws a row: below, levels are shrunk unless that is clearly worse
 CLEARLY = 0.95  # of the error on rows not seen
 _N_PROMISED_TERMS = 4  # fewer say little of what more will need
+_N_PROMISE_ROWS = 300
 
 
 class Candidates:
@@ -156,7 +156,7 @@ class Candidates:
     def promise(self, problem: PosynomialProblem, layout: Layout) -> float:
         """Return Akaike's criterion of the best of few terms, by the rows of another layout."""
         own = self.with_strengths(problem, bool(layout.levels))
-        small = thin(own, N_START_ROWS, np.random.default_rng(0))
+        small = thin(own, _N_PROMISE_ROWS, np.random.default_rng(0))
         path = self._grow(small, layout=layout, n_terms=_N_PROMISED_TERMS)
         return min(_akaike(small, solution) for solution in path)
 

@@ -14,10 +14,11 @@ from paceline.estimators._posynomial._composed import Beyond, Composed, Pair
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._rows import Layout
 
-_MAX_PARENTS = 4  # categorical parameters that pairs are made of
+_MAX_PARENTS = 3  # categorical parameters that pairs are made of
 _MAX_PAIRS = 60  # levels of a pair
 _ROWS_PER_PAIR = 4
-_MAX_LIMITS = 6
+_CHANCE_OF_PAIRS, _CHANCE_OF_LIMITS = 0.16, 0.05
+_MAX_LIMITS = 4
 _MIN_VALUES = 2  # measured numbers of devices on either side of a limit
 
 
@@ -28,11 +29,30 @@ def propose(
     for name in layout.stand_ins:
         if counts_what(name) == "devices":
             yield from (Beyond(name, float(limit)) for limit in _limits(X[name]))
-    strongest = sorted(layout.levels, key=lambda name: -_spread(power_law.factors[name]))
-    for first, second in combinations(strongest[:_MAX_PARENTS], 2):
-        pair = Pair(*(name for name in layout.levels if name in (first, second)))
-        if pair.name not in X and _is_crossed(pair, layout, X):
+    parents = _parents(layout, X, power_law)
+    for first, second in combinations(parents, 2):
+        pair = Pair(first, second)
+        if pair.name not in X and len(pair.known(X)) <= min(_MAX_PAIRS, len(X) // _ROWS_PER_PAIR):
             yield pair
+
+
+def _parents(layout: Layout, X: pd.DataFrame, power_law: PosynomialExpression) -> list[str]:
+    """Return the parameters whose levels matter most, none of which tells another."""
+    found: list[str] = []
+    by_levels = sorted(layout.levels, key=lambda name: -len(layout.levels[name]))
+    for name in by_levels:
+        if not any(_tells(other, name, layout, X) for other in found):
+            found.append(name)
+    strongest = sorted(found, key=lambda name: -_spread(power_law.factors[name]))[:_MAX_PARENTS]
+    return [name for name in layout.levels if name in strongest]
+
+
+def by_chance(composed: Composed) -> float:
+    """Return what the logarithm of the error may fall by without any meaning.
+
+    Of many pairs some are found that suit the rows to fit.
+    """
+    return _CHANCE_OF_PAIRS if isinstance(composed, Pair) else _CHANCE_OF_LIMITS
 
 
 def _limits(values: pd.Series[float]) -> Array:
@@ -47,8 +67,6 @@ def _spread(factors: Mapping[str, float]) -> float:
     return float(np.std(np.log(list(factors.values()))))
 
 
-def _is_crossed(pair: Pair, layout: Layout, X: pd.DataFrame) -> bool:
-    """Return whether no parent tells the other, and there are rows enough for every pair."""
-    n_pairs = len(pair.known(X))
-    most = min(_MAX_PAIRS, len(X) // _ROWS_PER_PAIR)
-    return max(len(layout.levels[name]) for name in pair.parents) < n_pairs <= most
+def _tells(one: str, other: str, layout: Layout, X: pd.DataFrame) -> bool:
+    """Return whether every level of one parameter occurs with one level of the other only."""
+    return len(Pair(one, other).known(X)) == len(layout.levels[one])

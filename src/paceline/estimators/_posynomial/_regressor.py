@@ -23,7 +23,7 @@ from paceline.estimators._posynomial._front import (
     standard_error,
 )
 from paceline.estimators._posynomial._problem import NEUTRAL, PosynomialProblem
-from paceline.estimators._posynomial._proposals import propose
+from paceline.estimators._posynomial._proposals import by_chance, propose
 from paceline.estimators._posynomial._rows import Layout, layout_of
 from paceline.estimators._posynomial._simplify import express, tidy
 from paceline.estimators._threads import one_thread
@@ -187,17 +187,17 @@ class PosynomialRegressor(BaseTimeRegressor):
     def _compose(self, measured: _Measured, tried: _Tried) -> _Tried:
         """Return expressions with the most promising composed parameter, if that is better."""
         _, power_law = tried.candidates.power_law()
-        layouts = [tried.layout] + [
-            tried.layout.composing(composed, measured.frame)
-            for composed in propose(tried.layout, measured.frame, power_law)
-        ]
-        if len(layouts) == 1:
+        proposals = list(propose(tried.layout, measured.frame, power_law))
+        if not proposals:
             return tried
-        promises = [
-            tried.candidates.promise(measured.choice(layout), layout) for layout in layouts
+        plain = tried.candidates.promise(measured.choice(tried.layout), tried.layout)
+        layouts = [tried.layout.composing(c, measured.frame) for c in proposals]
+        gains = [
+            plain - tried.candidates.promise(measured.choice(layout), layout) - by_chance(composed)
+            for composed, layout in zip(proposals, layouts, strict=True)
         ]
-        best = int(np.argmin(promises))
-        if promises[best] > promises[0] + np.log(CLEARLY):
+        best = int(np.argmax(gains))
+        if gains[best] < 0:
             return tried
         other = self._try(measured, layouts[best])
         return other if other.is_preferable(tried, measured.labels[measured.rows]) else tried
