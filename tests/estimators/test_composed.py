@@ -86,6 +86,16 @@ def test_the_end_of_a_node_is_found(limited: PosynomialRegressor) -> None:
     assert jump[1] / jump[0] == pytest.approx(4.0, rel=0.15)
 
 
+def test_what_a_parent_tells_is_left_out() -> None:
+    X, y = crossed()
+    X["data"] = "data of " + X["network"].replace({"vgg": "lenet"})  # images for both
+    expression = PosynomialRegressor().fit(X, y).expression_
+    assert expression.composed == (Pair("network", "gpu"),)
+    assert set(expression.names) == {"batch", "network", "gpu", "data"}
+    assert set(expression.factors["data"].values()) == {1.0}
+    assert not any("data" in term.factors for term in expression.terms)
+
+
 def test_a_product_of_factors_needs_no_pairs() -> None:
     X, _ = crossed()
     speed = X["network"].map(dict(zip(NETWORKS, (1, 2, 3, 5, 7, 9), strict=True)))

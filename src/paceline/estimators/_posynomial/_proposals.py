@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -45,6 +46,26 @@ def _parents(layout: Layout, X: pd.DataFrame, power_law: PosynomialExpression) -
             found.append(name)
     strongest = sorted(found, key=lambda name: -_spread(power_law.factors[name]))[:_MAX_PARENTS]
     return [name for name in layout.levels if name in strongest]
+
+
+def compose(layout: Layout, composed: Composed, X: pd.DataFrame) -> Layout:
+    """Return the layout with one more categorical parameter, whose levels are those of `X`.
+
+    What a parent tells is left out: its factors and those of the parent cannot be told apart.
+    """
+    parents = [name for name in composed.parents if name in layout.levels]
+    told = {
+        name: known
+        for name, known in layout.levels.items()
+        if name not in parents and any(_tells(parent, name, layout, X) for parent in parents)
+    }
+    levels = {name: known for name, known in layout.levels.items() if name not in told}
+    return replace(
+        layout,
+        levels={**levels, composed.name: composed.known(X)},
+        composed=(*layout.composed, composed),
+        told=told,
+    )
 
 
 def by_chance(composed: Composed) -> float:

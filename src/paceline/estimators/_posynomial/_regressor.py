@@ -23,7 +23,7 @@ from paceline.estimators._posynomial._front import (
     standard_error,
 )
 from paceline.estimators._posynomial._problem import NEUTRAL, PosynomialProblem
-from paceline.estimators._posynomial._proposals import by_chance, propose
+from paceline.estimators._posynomial._proposals import by_chance, compose, propose
 from paceline.estimators._posynomial._rows import Layout, layout_of
 from paceline.estimators._posynomial._simplify import express, tidy
 from paceline.estimators._threads import one_thread
@@ -191,7 +191,7 @@ class PosynomialRegressor(BaseTimeRegressor):
         if not proposals:
             return tried
         plain = tried.candidates.promise(measured.choice(tried.layout), tried.layout)
-        layouts = [tried.layout.composing(c, measured.frame) for c in proposals]
+        layouts = [compose(tried.layout, c, measured.frame) for c in proposals]
         gains = [
             plain - tried.candidates.promise(measured.choice(layout), layout) - by_chance(composed)
             for composed, layout in zip(proposals, layouts, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,8 @@ class Layout:
         Numeric parameters that count devices.
     composed
         Categorical parameters that follow from others.
+    told
+        Levels of categorical parameters that are left out, since others tell them.
     """
 
     stand_ins: Mapping[str, float]
@@ -78,11 +80,7 @@ class Layout:
     levels: Mapping[str, tuple[str, ...]]
     devices: tuple[str, ...]
     composed: tuple[Composed, ...] = ()
-
-    def composing(self, composed: Composed, X: pd.DataFrame) -> Layout:
-        """Return the layout with one more categorical parameter, whose levels are those of `X`."""
-        levels = {**self.levels, composed.name: composed.known(X)}
-        return replace(self, levels=levels, composed=(*self.composed, composed))
+    told: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def groups(self) -> tuple[tuple[str, slice], ...]:

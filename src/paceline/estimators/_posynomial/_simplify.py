@@ -106,7 +106,7 @@ def express(solution: Solution, layout: Layout) -> PosynomialExpression:
     terms = [_term(c, k, solution.kinds[k], layout) for k in range(len(c.base))]
     return PosynomialExpression(
         terms=tuple(terms),
-        factors=_factors(c.shared, layout),
+        factors=_factors(c.shared, layout) | _idle_factors(layout),
         stand_ins=dict(layout.stand_ins),
         zero_factors=_zero_factors(c.shared, layout),
         composed=layout.composed,
@@ -142,6 +142,10 @@ def _term(c: Constants, k: int, kind: int, layout: Layout) -> PosynomialTerm:
 
 def _zero_factors(logs: Array, layout: Layout) -> dict[str, float]:
     return dict(zip(layout.zeros, np.exp(logs[: len(layout.zeros)]).tolist(), strict=True))
+
+
+def _idle_factors(layout: Layout) -> dict[str, dict[str, float]]:
+    return {name: dict.fromkeys(known, 1.0) for name, known in layout.told.items()}
 
 
 def _factors(logs: Array, layout: Layout) -> dict[str, dict[str, float]]:
