@@ -100,12 +100,13 @@ def test_a_trial_beyond_its_memory_fails_with_that_reason(tmp_path: Path) -> Non
 
 def test_killed_campaigns_leave_no_workers_and_resume(tmp_path: Path, server: Server) -> None:
     path = tmp_path / "runs.db"
-    study = {**REAL, "restrict": {"n_devices": [1]}}
+    # enough trials that a fast machine is not done before it is killed
+    study = {**REAL, "n_trials": 16, "restrict": {"n_devices": [1]}}
     for _ in range(2):
         n_before = len(told(path))
         pid = server.start(path, study=study, simulated=False)
         while len(told(path)) <= n_before:
-            time.sleep(0.05)
+            time.sleep(0.005)
         workers = workers_of(pid)
         os.kill(pid, signal.SIGKILL)
         server.wait()
@@ -114,7 +115,7 @@ def test_killed_campaigns_leave_no_workers_and_resume(tmp_path: Path, server: Se
     server.start(path, study=study, simulated=False)
     assert server.wait() == 0
     assert len(told(path)) == len(set(told(path)))
-    assert len(read_observations(path)) == 3
+    assert len(read_observations(path)) == 16
 
 
 def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
