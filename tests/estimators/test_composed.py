@@ -155,10 +155,43 @@ def test_levels_never_measured_together_are_said_to_extrapolate() -> None:
     assert found["extrapolates"].tolist() == [0, 1, 1]
     widths = np.log(found["upper_s"] / found["lower_s"])
     assert widths[1] > 3 * widths[0]
+    truth = 0.01 * 32**0.9 * SPEEDS["vgg", "h100"]
+    assert found["lower_s"][1] < truth < found["upper_s"][1]
     far = result.outside(result.measured.read(rows))
     assert far["network x gpu"].tolist() == [0.0, 1.0, 0.0]  # of an unseen level it is said so
     (warning,) = explain(result, at={"network": "vgg", "gpu": "h100"}).warnings
     assert warning == "The levels of network x gpu at the point were not measured together."
+
+
+def test_names_that_would_be_mistaken_are_not_composed() -> None:
+    X, y = between_nodes()
+    X["n_devices > 8"] = np.random.default_rng(0).choice(["u", "v"], len(X))
+    names = PosynomialRegressor().fit(X, y).expression_.names
+    assert set(names) == set(X.columns)
+    X, y = crossed()
+    X["network"] = X["network"].replace({"gpt": "gpt x 2"})  # which pair would gpt x 2 x t4 be?
+    assert not PosynomialRegressor().fit(X, y).expression_.composed
+
+
+def test_exported_levels_are_read_as_the_table_was() -> None:
+    X, y = crossed()
+    X["network"] = X["network"].replace({"gpt": "1.0", "vgg": " vgg "})
+    expression = PosynomialRegressor().fit(X, y).expression_
+    space: dict[str, Any] = {}
+    exec(expression.to_python(), space)
+    own = [space["time_s"](*row) for row in X[list(expression.names)].itertuples(index=False)]
+    np.testing.assert_allclose(own, expression.evaluate(X))
+
+
+def test_the_regime_changes_at_the_limit() -> None:
+    """Below the limit the fixed cost is the largest term, beyond it the bytes are."""
+    result = fit(dataset_of(*between_nodes()), form="posynomial")
+    reading = explain(result, at={"size_mb": 1.2, "n_devices": 8})
+    (change,) = [r for r in reading.regimes if r.name == "n_devices"]
+    assert change.value == 8.0
+    alone = explain(result, at={"n_devices": 1})
+    power = next(d for d in alone.doublings if d.name == "n_devices")
+    assert power.elasticity > 0 and power.factor > 1  # 1 - 1/n begins to grow there
 
 
 def test_a_jump_is_explained() -> None:

@@ -115,10 +115,12 @@ def _predict(fit: Any, rows: Any, run: Any, strict: bool) -> Any:
         n_far = int((distance > 0).sum())
         if not n_far:
             continue
-        message = f"{name}: levels that were not measured together"
         if name in X:
             far = [_value(value) for value in sorted(set(X[name][distance > 0]))[:5]]
             message = f"{name} {', '.join(far)} not measured ({fit.measured.describe(name)})"
+        else:
+            pairs = _apart(fit, X, name, distance > 0)
+            message = f"levels that were not measured together ({pairs})"
         if strict and name in fit.measured.levels:
             raise InvalidInputError(f"--strict allows known levels only, but got {message}.")
         say_notes((f"{n_far} of {len(X)} rows extrapolate: {message}.",))
@@ -127,6 +129,12 @@ def _predict(fit: Any, rows: Any, run: Any, strict: bool) -> Any:
         return predicted
     say_notes(batch_notes(fit))
     return predicted.join(predict_run(fit, rows, run))
+
+
+def _apart(fit: Any, X: Any, name: str, is_far: Any) -> str:
+    """Return the first pairs of levels of a composed parameter that were not measured."""
+    composed = next(c for c in fit.estimator.expression_.composed if c.name == name)
+    return f"{name}: {', '.join(composed.known(X[is_far])[:5])}"
 
 
 def _value(value: float | str) -> str:

@@ -164,4 +164,17 @@ class FitResult:
             )
             cheapest[unseen] *= times.min(axis=0) / predicted[unseen]
             dearest[unseen] *= times.max(axis=0) / predicted[unseen]
+        for pair in getattr(self.estimator.expression_, "composed", ()):
+            self._span_pair(X, predicted, pair, cheapest, dearest)
         return cheapest, dearest
+
+    def _span_pair(
+        self, X: pd.DataFrame, predicted: Array, pair: Any, cheapest: Array, dearest: Array
+    ) -> None:
+        """Widen to what the known pairs do where two levels were not measured together."""
+        expression = self.estimator.expression_
+        apart = expression.unmeasured(self.widen(X))[pair.name] > 0
+        if apart.any():
+            logs = expression.composed_range(pair)
+            cheapest[apart] *= np.exp(logs[0])
+            dearest[apart] *= np.exp(logs[1])

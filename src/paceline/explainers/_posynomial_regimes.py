@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InvalidInputError, UnknownNameError
-from paceline.estimators import PosynomialExpression
+from paceline.estimators import Beyond, PosynomialExpression
 from paceline.explainers._point import Point, Ranges, in_parameters
 from paceline.explainers._posynomial_explanation import (
     DominanceMap,
@@ -37,12 +37,13 @@ def _double(expression: PosynomialExpression, point: Point, name: str) -> Doubli
         return None  # twice nothing is nothing, and not everything can be built
     here, far = np.exp(expression.log_terms(rows))
     factor = float(far.sum() / here.sum())
-    near = point.try_vary(name, [value * np.exp(-_STEP)])  # up to a limit, not beyond it
+    step = -_STEP if value in limits_of(expression, name) else _STEP  # not beyond a limit
+    near = point.try_vary(name, [value * np.exp(step)])
     if near is None:  # of what is counted there is no small change
         elasticity = float(np.log2(factor))
     else:
         close = np.exp(expression.log_terms(near))[0]
-        elasticity = float(np.log(here.sum() / close.sum()) / _STEP)
+        elasticity = float(np.log(close.sum() / here.sum()) / step)
     if abs(elasticity) < _NO_EFFECT and abs(factor - 1) < _NO_EFFECT:
         return None
     return DoublingReading(
@@ -75,12 +76,21 @@ def regime_changes(expression: PosynomialExpression, point: Point) -> tuple[Regi
             # between two neighbours on a fine grid the gap is nearly straight in the logarithm
             place = -gaps[0] / (gaps[1] - gaps[0])
             value = np.exp(np.interp(place, [0, 1], np.log(grid[i : i + 2])))
+            jumps = [x for x in limits_of(expression, name) if grid[i] <= x < grid[i + 1]]
             changes.append(
                 RegimeChange(
-                    name=name, value=float(value), below=f"term {old + 1}", above=f"term {new + 1}"
+                    name=name,
+                    value=float(jumps[0] if jumps else value),
+                    below=f"term {old + 1}",
+                    above=f"term {new + 1}",
                 )
             )
     return tuple(changes)
+
+
+def limits_of(expression: PosynomialExpression, name: str) -> list[float]:
+    """Return where the time jumps along a parameter."""
+    return [c.limit for c in expression.composed if isinstance(c, Beyond) and c.parameter == name]
 
 
 def map_dominance(

@@ -53,10 +53,12 @@ class FitPredictor:
     def outside(self, scenario: Scenario) -> list[str]:
         """Return which parameters of a scenario lie outside of what was measured, in words."""
         X = self.fit.measured.read(self._rows([scenario]))
+        far = [name for name, distance in self.fit.outside(X).items() if distance[0] > 0]
         return [
             f"{name} {X[name].iloc[0]} ({self.fit.measured.describe(name)})"
-            for name, distance in self.fit.measured.outside(X).items()
-            if distance[0] > 0
+            if name in X
+            else f"{name} (levels that were not measured together)"
+            for name in far
         ]
 
     def _rows(self, scenarios: Sequence[Scenario]) -> pd.DataFrame:

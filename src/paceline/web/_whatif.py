@@ -74,7 +74,7 @@ def answer_what_if(fit: FitResult, point: Mapping[str, Any], over: str | None) -
     return {
         "point": here,
         "prediction": predicted.iloc[0].to_dict(),
-        "outside": [f"{n}: {fit.measured.describe(n)}" for n in here if _is_outside(fit, n, here)],
+        "outside": [*_outside(fit, here), *_apart(fit, rows)],
         "curve": None if name is None else _curve(fit, name, values, predicted.iloc[1:]),
     }
 
@@ -85,6 +85,17 @@ def _complete(fit: FitResult, point: Mapping[str, Any]) -> dict[str, Any]:
         if name not in fit.measured.names:
             raise UnknownNameError("parameter", name[:60], fit.measured.names)
     return {n: point.get(n, value) for n, value in fit.measured.typical().items()}
+
+
+def _outside(fit: FitResult, here: Mapping[str, Any]) -> list[str]:
+    return [f"{n}: {fit.measured.describe(n)}" for n in here if _is_outside(fit, n, here)]
+
+
+def _apart(fit: FitResult, rows: pd.DataFrame) -> list[str]:
+    """Return which levels of the first row were not measured together."""
+    X = fit.measured.read(rows.iloc[:1])
+    far = {n: distance for n, distance in fit.outside(X).items() if n not in fit.measured.names}
+    return [f"{n}: not measured together" for n, distance in far.items() if distance[0] > 0]
 
 
 def _is_outside(fit: FitResult, name: str, point: Mapping[str, Any]) -> bool:

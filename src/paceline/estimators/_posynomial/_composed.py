@@ -17,6 +17,7 @@ from paceline.dataset import level_name
 from paceline.estimators._columns import Array
 from paceline.estimators._marks import level_marks
 
+BETWEEN = " x "  # the two levels of a pair, neither of which has it
 _BEYOND = ("no", "yes")
 
 
@@ -30,7 +31,7 @@ class Pair:
     @property
     def name(self) -> str:
         """What it is called among the parameters."""
-        return f"{self.first} x {self.second}"
+        return f"{self.first}{BETWEEN}{self.second}"
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -43,7 +44,7 @@ class Pair:
             *(pd.factorize(X[n], use_na_sentinel=False) for n in self.parents), strict=True
         )
         names = [[level_name(value) for value in known] for known in distinct]
-        table = np.array([[f"{a} x {b}" for b in names[1]] for a in names[0]], dtype=object)
+        table = np.array([[f"{a}{BETWEEN}{b}" for b in names[1]] for a in names[0]], dtype=object)
         return pd.Series(table[codes[0], codes[1]], index=X.index, name=self.name)
 
     def to_python(self, words: Mapping[str, str]) -> str:
@@ -54,10 +55,10 @@ class Pair:
         """Return the pairs that occur."""
         return tuple(sorted(self.levels(X).unique()))
 
-    def split(self, level: str, firsts: Iterable[str]) -> tuple[str, str]:
-        """Return the two levels that one is made of, given all of the first parameter."""
-        first = max((f for f in firsts if level.startswith(f"{f} x ")), key=len)
-        return first, level.removeprefix(f"{first} x ")
+    def split(self, level: str) -> tuple[str, str]:
+        """Return the two levels that one is made of."""
+        first, _, second = level.partition(BETWEEN)
+        return first, second
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -74,7 +75,7 @@ class Beyond:
     @property
     def name(self) -> str:
         """What it is called among the parameters."""
-        return f"{self.parameter} > {self.limit:g}"
+        return f"{self.parameter} > {self.limit:.15g}"
 
     @property
     def parents(self) -> tuple[str, ...]:

@@ -28,7 +28,10 @@ def _number(name, value, stand_in):
 def _level(value):
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value)
+    text = str(value).strip()
+    whole, _, rest = text.partition(".")
+    is_whole = rest and not rest.strip("0") and whole.lstrip("+-").isdigit()
+    return whole if is_whole else text
 """
 
 
@@ -197,7 +200,7 @@ class _Symbols:
             values = (1, 0) if composed.is_beyond(level) else (0, 1)
             return self.sympy.Piecewise((values[0], is_beyond), (values[1], True))
         if isinstance(composed, Pair):
-            first, second = composed.split(level, self.expression.factors[composed.first])
+            first, second = composed.split(level)
             return self.mark(composed.first, first) * self.mark(composed.second, second)
         if name in self.chosen:
             return self.sympy.Integer(int(self.chosen[name] == level))

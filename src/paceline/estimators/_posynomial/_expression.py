@@ -136,6 +136,16 @@ class PosynomialExpression:
         """Return 1 for rows with levels that have not been measured together, by composed name."""
         return unmeasured(X, self.composed, self.factors)
 
+    def composed_range(self, composed: Composed) -> tuple[float, float]:
+        """Return the logarithms of the least and the largest factor of a composed parameter.
+
+        Of factors that terms have for themselves, the extremes of any term count.
+        """
+        shared = self.factors[composed.name]
+        own = [term.factors.get(composed.name, {}) for term in self.terms]
+        logs = [np.log(f * group.get(k, 1.0)) for k, f in shared.items() for group in own]
+        return min(*logs, 0.0), max(*logs, 0.0)
+
     def _log(self, values: pd.Series[Any]) -> Vector:
         x = not_negative(values)
         return np.log(np.where(x > 0, x, self.stand_ins[str(values.name)]))

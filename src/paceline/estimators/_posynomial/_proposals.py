@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, starmap
 
 import numpy as np
 import pandas as pd
 
 from paceline.dataset import counts_what
 from paceline.estimators._columns import Array
-from paceline.estimators._posynomial._composed import Beyond, Composed, Pair
+from paceline.estimators._posynomial._composed import BETWEEN, Beyond, Composed, Pair
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._rows import Layout
 
@@ -29,11 +29,13 @@ def propose(
     """Yield limits of numbers of devices, and pairs of the levels that matter most."""
     for name in layout.stand_ins:
         if counts_what(name) == "devices":
-            yield from (Beyond(name, float(limit)) for limit in _limits(X[name]))
-    parents = _parents(layout, X, power_law)
-    for first, second in combinations(parents, 2):
-        pair = Pair(first, second)
-        if pair.name not in X and len(pair.known(X)) <= min(_MAX_PAIRS, len(X) // _ROWS_PER_PAIR):
+            limits = (Beyond(name, float(limit)) for limit in _limits(X[name]))
+            yield from (beyond for beyond in limits if beyond.name not in X)
+    most = min(_MAX_PAIRS, len(X) // _ROWS_PER_PAIR)
+    for pair in starmap(Pair, combinations(_parents(layout, X, power_law), 2)):
+        names = [level for name in pair.parents for level in layout.levels[name]]
+        is_clear = pair.name not in X and not any(BETWEEN in name for name in names)
+        if is_clear and len(pair.known(X)) <= most:
             yield pair
 
 
