@@ -37,6 +37,7 @@ from paceline.measurement._calibration_fit import (
     fit_messages,
     fit_rates,
     held_out_error,
+    layer_times,
     least_exchanged,
     least_together,
 )
@@ -361,3 +362,17 @@ def test_a_failed_calibration_leaves_no_worker(monkeypatch: pytest.MonkeyPatch) 
         calibrate(workers=(2,), n_lives=1, probes=SMALL)
     listed = subprocess.run(["ps", "-o", "pid="], capture_output=True, text=True)
     assert pids and not set(map(str, pids)) & set(listed.stdout.split())
+
+
+@pytest.mark.parametrize(("step_share", "share"), [(0.8, 0.8), (3.0, 1.0)])
+def test_layers_are_no_longer_than_a_step_without_clocks(step_share: float, share: float) -> None:
+    graph = NetworkProbe(
+        workload="mlp", values={"hidden": 1, "width": 8}, batch=4, n_steps=1
+    ).graph
+    names = [layer.name for layer in graph.layers if layer.kind != "loss"]
+    rows = [{"name": name, "forward_s": 0.5, "backward_s": 0.5} for name in (*names, "_rest")]
+    whole = {"_input": 0.1, "_update_adam": 0.2, "_step": 0.3 + step_share * len(rows)}
+    rows += [{"name": name, "forward_s": seconds} for name, seconds in whole.items()]
+    times = layer_times(graph, 4, rows)
+    backward = {round(t.seconds, 12) for t in times if t.kernel.endswith("_backward")}
+    assert sorted(backward) == pytest.approx([0.5 * share])

@@ -19,6 +19,7 @@ FloatArray = NDArray[np.float64]
 _PARTS = tuple(field.name for field in fields(Kernel))
 PROBE_OPTIMIZER = "adam"  # what the networks of a calibration are trained with
 _BOOKKEEPING_S = 5e-4  # what is more than this in a step without being a part is noise
+_LEAST_SHARE = 0.5  # of layers timed one by one in a step: less is noise
 _REWEIGHTINGS = 4
 _RELATIVE = 0.75  # 1: errors count relative to the time, 0: in seconds
 _SOFT_S = 2e-5  # errors of so little matter in no network
@@ -39,32 +40,36 @@ def layer_times(
     """Return what a network probe measured, pass by pass.
 
     What a step takes besides its layers and its update (input, bookkeeping) counts with the
-    forward pass of the loss, which comes once a step.
+    forward pass of the loss, which comes once a step. Where layers add up to more than a step
+    without clocks in it, the clocks lengthened them, and all are as much shorter.
     """
     by_name = {row["name"]: row for row in rows}
+    share, besides_s = _besides(by_name)
     found = []
     for layer in graph.layers:
         row = by_name.get("_rest" if layer.kind == "loss" else layer.name)
         if row is None:
             continue
-        besides = _besides(by_name) if layer.kind == "loss" else 0.0
+        besides = besides_s if layer.kind == "loss" else 0.0
         weights = float(layer.weight_bytes)
         moved = (batch * layer.input_bytes, batch * layer.output_bytes, weights, batch * weights)
         for kernel, flop, seconds in (
-            (layer.operation, layer.forward_flop, row["forward_s"] + besides),
-            (f"{layer.operation}_backward", layer.backward_flop, row["backward_s"]),
+            (layer.operation, layer.forward_flop, share * row["forward_s"] + besides),
+            (f"{layer.operation}_backward", layer.backward_flop, share * row["backward_s"]),
         ):
             figures = (float(batch * flop), *map(float, moved))
             found.append(LayerTime(kernel=kernel, figures=figures, seconds=seconds))
     return found
 
 
-def _besides(by_name: Mapping[str, Mapping[str, Any]]) -> float:
+def _besides(by_name: Mapping[str, Mapping[str, Any]]) -> tuple[float, float]:
+    """Return the share of the measured layers that a step holds, and its seconds besides them."""
     passes = [row for row in by_name.values() if "backward_s" in row]
     parts = sum(row["forward_s"] + row["backward_s"] for row in passes)
     whole = by_name["_step"]["forward_s"] - by_name[f"_update_{PROBE_OPTIMIZER}"]["forward_s"]
     least = by_name["_input"]["forward_s"]
-    return float(np.clip(whole - parts, least, least + _BOOKKEEPING_S))
+    besides = float(np.clip(whole - parts, least, least + _BOOKKEEPING_S))
+    return float(np.clip((whole - least) / max(parts, 1e-12), _LEAST_SHARE, 1.0)), besides
 
 
 def fit_kernels(times: Sequence[LayerTime]) -> dict[str, Kernel]:
