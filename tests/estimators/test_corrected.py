@@ -11,7 +11,9 @@ from paceline.estimators._correction import (
     Kernel,
     Places,
     known_to,
+    lowerings,
     places_of,
+    spread,
     stack_weights,
 )
 from paceline.estimators._correction._gaussian import learn_process
@@ -70,10 +72,11 @@ def test_same_data_and_seed_give_the_same_corrections() -> None:
     assert np.array_equal(first.predict(X), second.predict(X))
 
 
-def test_the_gradient_of_the_likelihood_is_right() -> None:
+@pytest.mark.parametrize("n_across", [0, 2])
+def test_the_gradient_of_the_likelihood_is_right(n_across: int) -> None:
     rng = np.random.default_rng(0)
     places = Places(logs=rng.normal(size=(25, 2)), codes=rng.integers(0, 3, (25, 1)))
-    likelihood = Likelihood(places, rng.normal(size=25))
+    likelihood = Likelihood(places, rng.normal(size=25), n_across)
     x = likelihood.start() + rng.normal(0, 0.3, len(likelihood.start()))
     _, gradient = likelihood.cost(x)
     for i in range(len(x)):
@@ -116,6 +119,32 @@ def test_no_correction_is_trusted_alone_for_a_small_lead() -> None:
     assert weights[1:].min() > 0.3
 
 
+def test_a_process_finds_that_two_parameters_matter_by_their_ratio() -> None:
+    rng = np.random.default_rng(0)
+    logs = rng.uniform(-2.0, 2.0, (160, 4))
+    values = np.sin(1.5 * (logs[:, 0] - logs[:, 1]))
+    places = Places(logs=logs, codes=np.zeros((160, 0), dtype=int))
+    known, asked = np.arange(80), np.arange(80, 160)
+    process = learn_process(places.take(known), values[known], 0)
+    first, second = process.kernels[0].across[:, :2].T
+    assert np.abs(first + second).max() < 0.3 * np.abs(first - second).max()
+    found = process.fit(places.take(known), values[known]).evaluate(places.take(asked))
+    assert np.abs(found - values[asked]).mean() < 0.1
+
+
+def test_predictions_that_disagree_are_lowered_more() -> None:
+    rng = np.random.default_rng(0)
+    scatter = np.where(np.arange(4_000) % 2, 0.05, 0.6)
+    logs = np.array([scatter, -scatter])
+    target = rng.normal(0.0, scatter)
+    weights = np.array([0.5, 0.5])
+    lower, apart = lowerings(logs, weights, target)
+    assert spread(logs, weights) == pytest.approx(scatter)
+    # of a log-normal time the least percentage error is at exp(-sd^2)
+    assert lower + 0.6 * apart == pytest.approx(0.36, abs=0.06)
+    assert lower + 0.05 * apart == pytest.approx(0.0025, abs=0.02)
+
+
 def test_few_draws_trust_the_best_of_two_alike_less() -> None:
     errors = np.random.default_rng(0).normal(0.0, 0.1, 200)
     logs = np.array([errors, 1.1 * errors])
@@ -146,6 +175,7 @@ def test_a_correction_saved_before_the_power_law_was_told_is_read(tmp_path: obje
     process["logs"] = [row[:-1] for row in process["logs"]]
     for kernel in process["kernels"]:
         kernel["scales"].pop()
+        kernel.pop("across", None)
     path.write_text(json.dumps(data))
     rows = wavy(50, seed=3)[0]
     old = load_fit(path)
@@ -161,7 +191,7 @@ def test_a_correction_saved_with_one_baseline_for_all_is_read(tmp_path: object) 
     data = json.loads(path.read_text())
     blend = data["blend"]
     blend["baseline"] = next(iter(blend.pop("baselines").values()))
-    del blend["lower"]
+    del blend["lower"], blend["lower_apart"]
     path.write_text(json.dumps(data))
     old = load_fit(path).estimator.blend_
     assert set(old.baselines) == set(old.members)

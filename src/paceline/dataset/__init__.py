@@ -11,7 +11,13 @@ from paceline.dataset._extra_p import read_extra_p, write_extra_p
 from paceline.dataset._features import Derivation, widen
 from paceline.dataset._files import write_text
 from paceline.dataset._load import load_dataset
-from paceline.dataset._names import counts_all_devices, counts_what
+from paceline.dataset._names import (
+    batch_of,
+    counts_all_devices,
+    counts_what,
+    model_degree,
+    name_tokens,
+)
 from paceline.dataset._observation import Observation
 from paceline.dataset._schema import (
     create_tables,
@@ -31,6 +37,7 @@ __all__ = [
     "Derivation",
     "Observation",
     "TimeBasis",
+    "batch_of",
     "counts_all_devices",
     "counts_what",
     "create_tables",
@@ -39,6 +46,8 @@ __all__ = [
     "insert_observations",
     "level_name",
     "load_dataset",
+    "model_degree",
+    "name_tokens",
     "open_store",
     "read_csv",
     "read_extra_p",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,12 +18,15 @@ from paceline.estimators._correction import (
     MEMBERS,
     POWER_LAW,
     Blend,
+    Law,
     Reach,
     Residuals,
     fit_member,
     known_to,
     learn,
+    lowerings,
     places_of,
+    spread,
     stack_weights,
     trust,
 )
@@ -33,20 +38,20 @@ from paceline.estimators._posynomial import (
     labels_of,
     layout_of,
 )
-from paceline.estimators._posynomial._front import lowering, path_logs
-from paceline.estimators._posynomial._solve import grow_path
 from paceline.estimators._threads import one_thread
 
 _N_THREADS = 2  # more fits at once need more memory than they save time
+_FEW_ROWS = 400  # a process is learnt anew for every fold
 MIN_ROWS = 40  # fewer cannot tell a correction from noise
 
 
 class CorrectedRegressor(BaseTimeRegressor):
     """Fit a posynomial, and corrections to its logarithm that fade outside the measured range.
 
-    Corrections are learnt on the residuals of a power law by a Gaussian process and a support
-    vector machine with a smooth kernel, and on those of the most accurate posynomial by one with
-    a rough kernel. Held-out errors decide how much each counts beside the posynomial.
+    Corrections are learnt on the residuals of a power law, drawn to the powers that the names of
+    parameters let one expect, by a Gaussian process, and on those of the most accurate posynomial
+    by a support vector machine with a rough kernel. Held-out errors decide how much each counts
+    beside the posynomial.
 
     Parameters
     ----------
@@ -141,12 +146,15 @@ class CorrectedRegressor(BaseTimeRegressor):
             logs = makings.held_out(folds)
             n_draws = len(np.unique(labels[rows]))
             weights = stack_weights(logs, makings.target, n_draws)
-            lower = trust(n_draws) * lowering(weights @ logs, makings.target)
             used = {n: float(w) for n, w in zip(MEMBERS, weights[1:], strict=True) if w > 0}
+            lower, apart = 0.0, 0.0
             if used:
-                self.blend_ = makings.blend(used, lower, frame, times)
+                found = lowerings(logs, weights, makings.target)
+                lower, apart = (trust(n_draws) * part for part in found)
+                self.blend_ = makings.blend(used, (lower, apart), frame, times)
+            logs = makings.honest(logs, folds)
         self.held_out_ = np.full_like(self.held_out_, np.nan)
-        self.held_out_[rows] = np.exp(weights @ logs - (lower if used else 0.0))
+        self.held_out_[rows] = np.exp(weights @ logs - lower - apart * spread(logs, weights))
 
 
 class _Makings:
@@ -163,8 +171,12 @@ class _Makings:
         self.layout, self.seed, self.target = layout, seed, np.log(times)
         candidates, best = posynomial.candidates_, posynomial.best_allowed_
         self.formula_logs = candidates.held_out_logs(posynomial.front_.chosen)
-        self.problem, power_law = candidates.power_law()
-        self.baselines = {POWER_LAW: power_law, FORMULA: candidates.expression(best)}
+        problem = replace(candidates.power_law()[0], rows=layout.encode(frame))
+        self.law = Law(problem=problem, layout=layout, seed=seed)
+        self.baselines = {
+            POWER_LAW: self.law.expression(),
+            FORMULA: candidates.expression(best),
+        }
         self.best_logs = candidates.fold_logs(best)
         self.places = places_of(layout, frame)
         self.process = learn(self._residuals(POWER_LAW, frame, times), seed)
@@ -174,35 +186,49 @@ class _Makings:
         places = places_of(self.layout, frame)
         return Residuals(places=places, base=base, values=np.log(times) - base)
 
-    def held_out(self, folds: Sequence[Fold]) -> Array:
+    def honest(self, logs: Array, folds: Sequence[Fold]) -> Array:
+        """Return held-out log predictions by processes that learnt nothing from those rows.
+
+        Of few rows, those held out show in a process' lengths and directions: its errors there
+        weigh it well beside others, but are too small to tell the errors to come. Of many rows
+        they hardly do, and learning takes long.
+        """
+        return logs if len(self.target) > _FEW_ROWS else self.held_out(folds, learns_anew=True)
+
+    def held_out(self, folds: Sequence[Fold], learns_anew: bool = False) -> Array:
         """Return held-out log predictions: of the formula, then of every member."""
+        fold_of = partial(self._held_out_fold, learns_anew)
         logs = np.empty((1 + len(MEMBERS), len(self.target)))
         logs[0] = self.formula_logs
         with ThreadPoolExecutor(_N_THREADS) as pool:  # LAPACK and libsvm run side by side
-            parts = pool.map(self._held_out_fold, folds, self._power_laws(folds), self.best_logs)
+            parts = pool.map(fold_of, folds, self.law.fold_logs(folds), self.best_logs)
             for (_, test), part in zip(folds, parts, strict=True):
                 logs[1:, test] = part
         return logs
 
-    def _held_out_fold(self, fold: Fold, power_law: Array, formula: Array) -> Array:
+    def _held_out_fold(
+        self, learns_anew: bool, fold: Fold, power_law: Array, formula: Array
+    ) -> Array:
         """Return what every member says of the rows that a fold holds out."""
         train, test = fold
-        found = []
+        process, found = self.process, []
+        if learns_anew:
+            left = Residuals(places=self.places, base=power_law, values=self.target - power_law)
+            process = learn(left.take(train), self.seed)
         for name, baseline in MEMBERS.items():
             base = formula if baseline == FORMULA else power_law
             rows = Residuals(places=self.places, base=base, values=self.target - base)
-            member = fit_member(name, rows.take(train), self.process, self.seed)
+            member = fit_member(name, rows.take(train), process, self.seed)
             seen = known_to(name, self.places, base).take(test)
             found.append(base[test] + member.evaluate(seen))
         return np.array(found)
 
-    def _power_laws(self, folds: Sequence[Fold]) -> Array:
-        """Return, for every fold, the logarithms of the power law fitted without it."""
-        paths = [grow_path(self.problem.take(train), 1, self.seed) for train, _ in folds]
-        return np.array([path_logs(self.problem, path)[0] for path in paths])
-
     def blend(
-        self, weights: dict[str, float], lower: float, frame: pd.DataFrame, times: Array
+        self,
+        weights: dict[str, float],
+        lower: tuple[float, float],
+        frame: pd.DataFrame,
+        times: Array,
     ) -> Blend:
         """Return the corrections that count, fitted to all rows."""
         rows = {name: self._residuals(MEMBERS[name], frame, times) for name in weights}
@@ -214,5 +240,6 @@ class _Makings:
                 name: fit_member(name, rows[name], self.process, self.seed) for name in weights
             },
             weights=weights,
-            lower=lower,
+            lower=lower[0],
+            lower_apart=lower[1],
         )

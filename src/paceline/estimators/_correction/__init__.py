@@ -2,6 +2,7 @@
 
 from paceline.estimators._correction._blend import Blend, Reach
 from paceline.estimators._correction._kernel import Kernel, Places, places_of
+from paceline.estimators._correction._law import Law
 from paceline.estimators._correction._members import (
     FORMULA,
     MEMBERS,
@@ -11,7 +12,7 @@ from paceline.estimators._correction._members import (
     known_to,
     learn,
 )
-from paceline.estimators._correction._stack import stack_weights, trust
+from paceline.estimators._correction._stack import lowerings, spread, stack_weights, trust
 
 __all__ = [
     "FORMULA",
@@ -19,13 +20,16 @@ __all__ = [
     "POWER_LAW",
     "Blend",
     "Kernel",
+    "Law",
     "Places",
     "Reach",
     "Residuals",
     "fit_member",
     "known_to",
     "learn",
+    "lowerings",
     "places_of",
+    "spread",
     "stack_weights",
     "trust",
 ]

@@ -12,6 +12,7 @@ import pandas as pd
 from paceline.errors import InvalidInputError
 from paceline.estimators._columns import Array
 from paceline.estimators._correction._kernel import KernelSum, Places, places_of
+from paceline.estimators._correction._stack import spread
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._rows import Layout
 
@@ -63,6 +64,8 @@ class Blend:
         Of every member; what is missing to 1 is the formula's.
     lower
         What the logarithm of the weighted mean is lowered by for the least percentage error.
+    lower_apart
+        And by how much more for every unit of the spread of formula and members.
     """
 
     layout: Layout
@@ -71,6 +74,7 @@ class Blend:
     members: Mapping[str, KernelSum]
     weights: Mapping[str, float]
     lower: float = 0.0
+    lower_apart: float = 0.0
 
     @property
     def formula_share(self) -> float:
@@ -80,14 +84,18 @@ class Blend:
     def apply(self, formula_s: Array, X: pd.DataFrame) -> Array:
         """Return the corrected times of rows with the formula's times."""
         places = places_of(self.layout, X)
-        formula = _log(formula_s)
-        change = np.full(len(X), -self.lower)
-        for name, weight in self.weights.items():
-            member, base = self.members[name], _log(self.baselines[name].evaluate(X))
-            known = places if member.places.fits(self.layout) else places.along(base)
-            change += weight * (base + member.evaluate(known) - formula)
-        logs = formula + self.reach.fade(places) * change
-        return np.asarray(np.exp(np.clip(logs, -_MAX_LOG, _MAX_LOG)))
+        logs = np.array([_log(formula_s), *(self._member(n, X, places) for n in self.weights)])
+        weights = np.array([max(self.formula_share, 0.0), *self.weights.values()])
+        lower = self.lower + self.lower_apart * spread(logs, weights)
+        change = weights @ logs / weights.sum() - lower - logs[0]
+        corrected = logs[0] + self.reach.fade(places) * change
+        return np.asarray(np.exp(np.clip(corrected, -_MAX_LOG, _MAX_LOG)))
+
+    def _member(self, name: str, X: pd.DataFrame, places: Places) -> Array:
+        """Return what a member makes of its baseline, in logarithms."""
+        member, base = self.members[name], _log(self.baselines[name].evaluate(X))
+        known = places if member.places.fits(self.layout) else places.along(base)
+        return base + member.evaluate(known)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the blend as plain data."""
@@ -98,6 +106,7 @@ class Blend:
             "members": {name: member.to_dict() for name, member in self.members.items()},
             "weights": dict(self.weights),
             "lower": self.lower,
+            "lower_apart": self.lower_apart,
         }
 
     @classmethod
@@ -115,6 +124,7 @@ class Blend:
             members={str(n): KernelSum.from_dict(m) for n, m in data["members"].items()},
             weights={str(n): float(w) for n, w in data["weights"].items()},
             lower=float(data.get("lower", 0.0)),
+            lower_apart=float(data.get("lower_apart", 0.0)),
         )
         blend.check()
         return blend
@@ -129,8 +139,10 @@ class Blend:
             raise InvalidInputError("the reach must name every numeric parameter.")
         if set(self.members) != set(self.weights) or not 0 <= self.formula_share <= 1 + 1e-9:
             raise InvalidInputError("weights must be those of the members and at most 1.")
-        if set(self.members) != set(self.baselines) or not np.isfinite(self.lower):
-            raise InvalidInputError("every correction must have a baseline, lowered by a number.")
+        if set(self.members) != set(self.baselines):
+            raise InvalidInputError("every correction must have a baseline.")
+        if not np.isfinite([self.lower, self.lower_apart]).all():
+            raise InvalidInputError("corrections must be lowered by finite numbers.")
 
 
 def _baselines(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,9 +1,9 @@
 """A Gaussian process on the residuals of an expression, with three kernels and robust noise.
 
-One kernel reaches far, one is local, one knows kinks; lengths, sizes and noise are those that
-make the residuals most probable (Rasmussen & Williams, Gaussian Processes for Machine Learning,
-2006, eq. 2.30 and 5.9). Rows whose leave-one-out error (eq. 5.12) is large are given more noise,
-as Student's t would.
+One kernel reaches far, also along a few directions across the parameters, one is local, one
+knows kinks. Lengths, directions, sizes and noise are those that make the residuals most probable
+(Rasmussen & Williams, Gaussian Processes for Machine Learning, 2006, eq. 2.30 and 5.9). Rows
+whose leave-one-out error (eq. 5.12) is large are given more noise, as Student's t would.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from paceline.estimators._correction._likelihood import Likelihood
 
 MAX_ROWS = 2_000
 
+_N_ACROSS = 2  # directions across parameters, along which the far kernel falls too
 _N_FIRST_ROWS = 400  # to find lengths with; then they settle on more rows
 _MAX_LEARN_ROWS = 1_000
 _LEARN_WORK = 8_000_000  # rows squared times columns
@@ -86,12 +87,12 @@ def learn_process(places: Places, residuals: Array, random_state: int) -> Proces
     """Return the covariance that makes the residuals most probable, outliers discounted."""
     order = np.random.default_rng(random_state).permutation(len(residuals))
     first = np.sort(order[:_N_FIRST_ROWS])
-    likelihood = Likelihood(places.take(first), residuals[first])
-    x = likelihood.maximise(likelihood.start(), _N_ITERATIONS)
+    likelihood = Likelihood(places.take(first), residuals[first], _N_ACROSS)
+    x = likelihood.maximise(likelihood.start(random_state), _N_ITERATIONS)
     process = _process(likelihood, x)
     rows = np.sort(order[: _n_learn_rows(places)])
     some, values = places.take(rows), residuals[rows]
-    likelihood = Likelihood(some, values)
+    likelihood = Likelihood(some, values, _N_ACROSS)
     noise = np.full(len(rows), process.noise)
     likelihood.noise = _Conditioned(process.covariance(some), noise).outlier_noise(values)
     return _process(likelihood, likelihood.maximise(x, _N_MORE))

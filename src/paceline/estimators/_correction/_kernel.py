@@ -82,16 +82,21 @@ class Kernel:
         For every logarithm, one over its squared length; of a rough kernel, one over its length.
     levels
         For every categorical parameter, the logarithm of what different levels keep in common.
+    across
+        Directions across the logarithms (directions, logarithms), along which places are further
+        apart: two parameters may matter by their product or their ratio. Not of a rough kernel.
     """
 
     shape: str
     scales: Array
     levels: Array
+    across: Array | None = None
 
     def fits(self, places: Places) -> bool:
         """Return whether there is one scale for every parameter."""
-        n_scales = (len(self.scales), len(self.levels))
-        return n_scales == (places.logs.shape[1], places.codes.shape[1])
+        n_logs, n_codes = places.logs.shape[1], places.codes.shape[1]
+        is_across = self.across is None or self.across.shape[1] == n_logs
+        return (len(self.scales), len(self.levels)) == (n_logs, n_codes) and is_across
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kernel as plain data."""
@@ -99,6 +104,7 @@ class Kernel:
             "shape": self.shape,
             "scales": self.scales.tolist(),
             "levels": self.levels.tolist(),
+            **({} if self.across is None else {"across": self.across.tolist()}),
         }
 
     @classmethod
@@ -109,7 +115,13 @@ class Kernel:
             raise InvalidInputError(f"a kernel must be one of {', '.join(SHAPES)}.")
         if not (np.isfinite(scales).all() and np.isfinite(levels).all()):
             raise InvalidInputError("all scales of a kernel must be finite.")
-        return cls(shape=str(data["shape"]), scales=np.abs(scales), levels=np.abs(levels))
+        across = _table(data["across"], len(data["across"])) if "across" in data else None
+        return cls(
+            shape=str(data["shape"]),
+            scales=np.abs(scales),
+            levels=np.abs(levels),
+            across=across,
+        )
 
     def between(self, a: Places, b: Places) -> Array:
         """Return the kernel of every pair, 1 at equal places."""
@@ -122,10 +134,13 @@ class Kernel:
         return np.asarray(cdist(a * self.scales, b * self.scales, "cityblock"))
 
     def _squares(self, a: Array, b: Array) -> Array:
-        root = np.sqrt(self.scales)
-        a, b = a * root, b * root
+        a, b = self._scaled(a), self._scaled(b)
         squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * a @ b.T
         return np.maximum(squares, 0.0)
+
+    def _scaled(self, logs: Array) -> Array:
+        scaled = logs * np.sqrt(self.scales)
+        return scaled if self.across is None else np.hstack([scaled, logs @ self.across.T])
 
     def _alike(self, a: Places, b: Places) -> Array:
         """Return what the levels of every pair keep in common; unseen ones are equal to none."""

@@ -5,6 +5,8 @@ Tables hold every pair of rows once, below the diagonal: half the work of whole 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
@@ -16,6 +18,8 @@ from paceline.estimators._correction._kernel import Kernel, Places, matern_and_s
 _PARTS = (("matern", -2.5), ("matern", 0.0), ("rough", -1.0))
 _EXPLAINED = 0.7  # of the variance, to begin with
 _PRIOR_SD = 2.0
+_PRIOR_ACROSS = 0.5
+_START_ACROSS = 0.1
 _JITTER = 1e-8
 
 
@@ -28,9 +32,11 @@ class Likelihood:
         Where the rows lie.
     residuals
         What an expression leaves unexplained there.
+    n_across
+        Number of directions across parameters that the far kernel has.
     """
 
-    def __init__(self, places: Places, residuals: Array) -> None:
+    def __init__(self, places: Places, residuals: Array, n_across: int = 0) -> None:
         n = len(residuals)
         self.residuals = residuals
         self.noise: Array = np.ones(n)
@@ -39,24 +45,28 @@ class Likelihood:
         self._below = self._rows + n * self._columns  # in the order that LAPACK wants
         spread = places.logs.var(axis=0)
         self._unit = 1.0 / np.where(spread > 1e-12, spread, 1.0)
-        logs, codes = places.logs * np.sqrt(self._unit), places.codes
-        gaps = np.abs(_pairs(logs, self._rows, self._columns))
+        self._logs, codes = places.logs * np.sqrt(self._unit), places.codes
+        gaps = np.abs(_pairs(self._logs, self._rows, self._columns))
         self._away = {"matern": gaps**2, "rough": gaps}
         self._differ = (_pairs(codes, self._rows, self._columns) != 0).astype(float)
         self._n_logs = len(gaps)
         self._n_scales = len(gaps) + len(self._differ)
+        self._n_across = n_across
 
-    def start(self) -> Array:
-        """Return where to begin: kernels of equal size."""
+    def start(self, random_state: int = 0) -> Array:
+        """Return where to begin: kernels of equal size, and short directions at random."""
         size = np.log(_EXPLAINED / len(_PARTS) * self.variance)
         parts = [[*np.full(self._n_scales, reach), size] for _, reach in _PARTS]
-        return np.concatenate([*parts, [np.log(0.2 * self.variance)]])
+        rng = np.random.default_rng(random_state)
+        across = rng.normal(0.0, _START_ACROSS, self._n_across * self._n_logs)
+        return np.concatenate([*parts, across, [np.log(0.2 * self.variance)]])
 
     def maximise(self, x: Array, n_iterations: int) -> Array:
         """Return more probable scales."""
         middle = np.log(self.variance)
         part = [(-8.0, 4.0)] * self._n_scales + [(middle - 9.0, middle + 4.0)]
-        bounds = [*part * len(_PARTS), (middle - 10.0, middle + 1.0)]
+        across = [(-4.0, 4.0)] * (self._n_across * self._n_logs)
+        bounds = [*part * len(_PARTS), *across, (middle - 10.0, middle + 1.0)]
         found = minimize(
             self.cost,
             x,
@@ -75,12 +85,16 @@ class Likelihood:
             unit = np.sqrt(self._unit) if shape == "rough" else self._unit
             kernels.append(Kernel(shape=shape, scales=scales * unit, levels=levels))
             variances.append(float(np.exp(part[-1])))
+        if self._n_across:
+            kernels[0] = replace(kernels[0], across=self._across(x) * np.sqrt(self._unit))
         return tuple(kernels), tuple(variances), float(np.exp(x[-1]))
 
     def cost(self, x: Array) -> tuple[float, Array]:
         """Return minus the log probability with a weak prior on the scales, and its gradient."""
         parts = [(s, part) for (s, _), part in zip(_PARTS, self._split(x), strict=True)]
-        tables = [self._tables(shape, part) for shape, part in parts]
+        gaps = _pairs(self._logs @ self._across(x).T, self._rows, self._columns)
+        further = [(gaps**2).sum(axis=0), 0.0, 0.0]  # only the far kernel looks across
+        tables = [self._tables(*part, more) for part, more in zip(parts, further, strict=True)]
         size = sum(float(np.exp(part[-1])) for part in self._split(x))
         noise = np.exp(x[-1]) * self.noise
         below = np.sum([whole for whole, _ in tables], axis=0)
@@ -97,6 +111,7 @@ class Likelihood:
             self._gradient(*part, table, slope, float(own.sum()))
             for part, table in zip(parts, tables, strict=True)
         ]
+        gradient.append(self._gradient_across(gaps, slope * tables[0][1]))
         prior, pull = self._prior(x)
         return float(value + prior), np.concatenate([*gradient, [own @ noise]]) + pull
 
@@ -111,10 +126,14 @@ class Likelihood:
         n = self._n_scales + 1
         return [x[i * n : (i + 1) * n] for i in range(len(_PARTS))]
 
-    def _tables(self, shape: str, part: Array) -> tuple[Array, Array]:
+    def _across(self, x: Array) -> Array:
+        """Return the directions (directions, logarithms)."""
+        return x[len(_PARTS) * (self._n_scales + 1) : -1].reshape(self._n_across, self._n_logs)
+
+    def _tables(self, shape: str, part: Array, further: Array | float) -> tuple[Array, Array]:
         """Return the covariances of one kernel, and what their derivatives by a distance are."""
         scales, levels = np.split(np.exp(part[:-1]), [self._n_logs])
-        away, apart = scales @ self._away[shape], levels @ self._differ
+        away, apart = scales @ self._away[shape] + further, levels @ self._differ
         if shape == "rough":
             whole = np.exp(part[-1] - apart - away)
             return whole, whole
@@ -132,13 +151,25 @@ class Likelihood:
         by_level = -levels * (self._differ @ whole)
         return np.concatenate([by_scale, by_level, [whole.sum() + own * np.exp(part[-1])]])
 
+    def _gradient_across(self, gaps: Array, steep: Array) -> Array:
+        """Return the gradient by every direction: pairs pull on the rows that they are of."""
+        n = len(self.residuals)
+        pulls = [
+            np.bincount(self._rows, pull, n) - np.bincount(self._columns, pull, n)
+            for pull in -2.0 * steep * gaps
+        ]
+        return (np.array(pulls).reshape(self._n_across, n) @ self._logs).ravel()
+
     def _prior(self, x: Array) -> tuple[float, Array]:
         pull = np.zeros_like(x)
         n = self._n_scales + 1
         for i, (_, reach) in enumerate(_PARTS):
             own = slice(i * n, i * n + self._n_scales)
             pull[own] = (x[own] - reach) / _PRIOR_SD**2
-        return 0.5 * _PRIOR_SD**2 * float(pull @ pull), pull
+        value = 0.5 * _PRIOR_SD**2 * float(pull @ pull)
+        across = self._across(x).ravel()
+        pull[len(_PARTS) * n : -1] = across / _PRIOR_ACROSS**2
+        return value + 0.5 * float(across @ across) / _PRIOR_ACROSS**2, pull
 
 
 def _pairs(values: Array | Index, rows: Index, columns: Index) -> Array:

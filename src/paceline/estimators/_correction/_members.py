@@ -16,11 +16,10 @@ from paceline.estimators._correction._gaussian import (
 from paceline.estimators._correction._kernel import Kernel, KernelSum, Places
 
 POWER_LAW, FORMULA = "power law", "formula"
-MEMBERS = {"process": POWER_LAW, "support": POWER_LAW, "rough": FORMULA}  # whose residuals
+MEMBERS = {"process": POWER_LAW, "rough": FORMULA}  # whose residuals
 
-_SHAPES = {"support": "gauss", "rough": "rough"}
-_C = {"gauss": 30.0, "rough": 10.0}
-_APART = {"gauss": 2.0, "rough": 4.0}  # two levels, in standard deviations or their squares
+_C = 10.0
+_APART = 4.0  # two levels, in standard deviations
 _EPSILON = 0.05
 _MAX_SUPPORT_ROWS = 4_000
 
@@ -48,7 +47,7 @@ class Residuals:
 
 
 def learn(residuals: Residuals, random_state: int) -> Process:
-    """Return what all fits of the process share: its lengths and its noise."""
+    """Return what all fits of the process share: its lengths, its directions and its noise."""
     some = residuals.some(MAX_ROWS, random_state)
     return learn_process(known_to("process", some.places, some.base), some.values, random_state)
 
@@ -67,16 +66,16 @@ def fit_member(name: str, residuals: Residuals, process: Process, random_state: 
     if name == "process":
         some = residuals.some(MAX_ROWS, random_state)
         return process.fit(known_to(name, some.places, some.base), some.values)
-    return _support(_SHAPES[name], residuals.some(_MAX_SUPPORT_ROWS, random_state))
+    return _support(residuals.some(_MAX_SUPPORT_ROWS, random_state))
 
 
-def _support(shape: str, residuals: Residuals) -> KernelSum:
+def _support(residuals: Residuals) -> KernelSum:
     """Return a support vector machine: absolute errors beyond a margin, so robust."""
     from sklearn.svm import SVR  # slow to import, and not always wanted
 
-    kernel = _support_kernel(shape, residuals.places)
+    kernel = _rough_kernel(residuals.places)
     size = float(residuals.values.std()) or 1.0
-    machine = SVR(C=_C[shape], epsilon=_EPSILON, kernel="precomputed", cache_size=500)
+    machine = SVR(C=_C, epsilon=_EPSILON, kernel="precomputed", cache_size=500)
     machine.fit(kernel.between(residuals.places, residuals.places), residuals.values / size)
     return KernelSum(
         places=residuals.places.take(machine.support_),
@@ -86,13 +85,13 @@ def _support(shape: str, residuals: Residuals) -> KernelSum:
     )
 
 
-def _support_kernel(shape: str, places: Places) -> Kernel:
+def _rough_kernel(places: Places) -> Kernel:
     """Return one length for all parameters, in standard deviations."""
     n_columns = max(places.logs.shape[1] + places.codes.shape[1], 1)
     width = places.logs.std(axis=0)
     width[width < 1e-9] = 1.0
     return Kernel(
-        shape=shape,
-        scales=1.0 / (width if shape == "rough" else width**2) / n_columns,
-        levels=np.full(places.codes.shape[1], _APART[shape] / n_columns),
+        shape="rough",
+        scales=1.0 / width / n_columns,
+        levels=np.full(places.codes.shape[1], _APART / n_columns),
     )

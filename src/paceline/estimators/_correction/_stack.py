@@ -9,6 +9,9 @@ from paceline.estimators._columns import Array
 
 _N_DOUBTED = 160.0  # draws by which each member's own error counts as much as the best mixture
 _SHARPNESS = 4.0
+_MAX_SCATTER = 3.0  # in logarithms: no single row decides
+_SMALL = 0.01  # errors below a percent count by their square
+_LOWERINGS = ((-1.0, 1.0), (0.0, 2.0))
 
 
 def stack_weights(logs: Array, target: Array, n_draws: float) -> Array:
@@ -42,6 +45,31 @@ def stack_weights(logs: Array, target: Array, n_draws: float) -> Array:
     weights += (1.0 - trust(n_draws)) * (_by_error(errors) - weights)
     weights[weights < 0.02] = 0.0  # a member that hardly counts is not worth keeping
     return np.asarray(weights / weights.sum())
+
+
+def spread(logs: Array, weights: Array) -> Array:
+    """Return how far apart weighted predictions of every row are: their standard deviation."""
+    middle = weights @ logs / weights.sum()
+    return np.asarray(np.sqrt(weights @ (logs - middle) ** 2 / weights.sum()))
+
+
+def lowerings(logs: Array, weights: Array, target: Array) -> tuple[float, float]:
+    """Return what to take off weighted log predictions, and more of it per spread.
+
+    Of times that scatter, the number with the least mean ``|predicted / measured - 1|`` is below
+    their median, and times scatter more where predictions of them disagree.
+    """
+    middle, apart = weights @ logs, spread(logs, weights)
+
+    def cost(lower: Array) -> tuple[float, Array]:
+        r = np.clip(middle - lower[0] - lower[1] * apart - target, -_MAX_SCATTER, _MAX_SCATTER)
+        error = np.expm1(r)
+        size = np.hypot(error, _SMALL)
+        slope = -(error / size) * (1.0 + error) / len(target)
+        return float(size.mean()), np.array([slope.sum(), slope @ apart])
+
+    found = minimize(cost, np.zeros(2), jac=True, method="L-BFGS-B", bounds=_LOWERINGS)
+    return float(found.x[0]), float(found.x[1])
 
 
 def trust(n_draws: float) -> float:

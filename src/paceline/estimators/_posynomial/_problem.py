@@ -109,6 +109,8 @@ class PosynomialProblem:
     independence
         Number of independent draws per row: rows of one group err together, so many of them
         count as one.
+    firmness
+        How many times as strong the ridge on the powers of each parameter is; None: 1.
     """
 
     rows: Rows
@@ -116,6 +118,7 @@ class PosynomialProblem:
     weights: Array
     strengths: Strengths
     independence: float = 1.0
+    firmness: Array | None = None
 
     @property
     def n_draws(self) -> float:
@@ -182,9 +185,10 @@ class PosynomialProblem:
     def stiffness(self, c: Constants) -> Array:
         """Return how strongly each constant is pulled to 0."""
         s, n = self.strengths, self.n_draws
+        firmness = np.ones(c.powers.shape[1]) if self.firmness is None else self.firmness
         parts = [
             np.zeros(len(c.base)),
-            np.full(c.powers.size, s.power / n),
+            np.tile(firmness * s.power / n, len(c.base)),
             np.full(len(c.shared), s.level / n),
             np.full(c.own.size, (s.own_level or 0.0) / n),
         ]

@@ -1,0 +1,60 @@
+"""Powers that names let one expect, and the law that is drawn to them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from paceline.estimators._correction import Law
+from paceline.estimators._expected import expected_powers
+from paceline.estimators._posynomial import layout_of
+from paceline.estimators._posynomial._problem import PosynomialProblem, Strengths
+
+
+@pytest.mark.parametrize(
+    ("names", "powers"),
+    [
+        (["micro_batch", "grad_accum", "seq_len"], [1, 1, 1]),
+        (["model_gflop_per_token", "n_params"], [1, None]),
+        (["n_params", "n_layers"], [1, None]),
+        (["gpu_peak_tflops", "memory_gb", "power_limit_w"], [None, None, None]),
+        (["message_bytes", "size_mb"], [1, 1]),
+        (["local_batch", "tp", "pipeline_parallel", "ep", "n_gpus"], [1, -1, -1, 0, 0]),
+        (["global_batch_size", "n_gpus", "tp"], [1, -1, 0]),
+        (["global_batch_size", "n_nodes", "tp"], [1, -1, -1]),
+        (["batch_size", "n_gpus"], [1, None]),
+    ],
+)
+def test_names_say_how_times_scale(names: list[str], powers: list[float | None]) -> None:
+    assert [expected_powers(names).get(name) for name in names] == powers
+
+
+def law(n_rows: int, power: float) -> Law:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"device_batch": np.exp(rng.uniform(0, 3, n_rows))})
+    target = power * np.log(X["device_batch"].to_numpy()) + rng.normal(0, 0.3, n_rows)
+    layout = layout_of(X, None, None)
+    problem = PosynomialProblem(
+        rows=layout.encode(X),
+        target=target,
+        weights=np.full(n_rows, 1.0 / n_rows),
+        strengths=Strengths(power=0.1, level=0.0, own_level=None),
+    )
+    return Law(problem=problem, layout=layout, seed=0)
+
+
+def test_few_rows_follow_the_name_and_many_the_measurements() -> None:
+    few, many = (
+        law(n_rows, power=-0.5).expression().terms[0].powers["device_batch"]
+        for n_rows in (6, 3_000)
+    )
+    assert few > 0.2
+    assert many == pytest.approx(-0.5, abs=0.05)
+
+
+def test_a_fold_is_foretold_by_a_law_that_has_not_seen_it() -> None:
+    whole = law(40, power=1.0)
+    train, test = np.arange(30), np.arange(30, 40)
+    logs = whole.fold_logs([(train, test)])
+    whole.problem.target[test] += 5.0
+    assert whole.fold_logs([(train, test)]) == pytest.approx(logs)
+    assert np.abs(logs[0, train] - whole.problem.target[train]).mean() < 0.4
