@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_NETWORK = "10.77.0"
+_NETWORK = "198.18.77"  # of the range that is set aside for tests of networks (RFC 2544)
 _DEVICE = "eth0"  # what every host calls its end of the link
 _BURST_S = 1e-3  # of traffic may go through at once: a real link lets nothing through for free
 

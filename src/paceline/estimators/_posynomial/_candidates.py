@@ -11,6 +11,7 @@ import numpy as np
 
 from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold
+from paceline.estimators._posynomial._exchange import N_ROUNDS, prune_to
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import (
     FrontMember,
@@ -157,7 +158,7 @@ class Candidates:
         """Return Akaike's criterion of the best of few terms, by the rows of another layout."""
         own = self.with_strengths(problem, bool(layout.levels))
         small = thin(own, _N_PROMISE_ROWS, np.random.default_rng(0))
-        path = self._grow(small, layout=layout, n_terms=_N_PROMISED_TERMS)
+        path = self._grow(small, layout=layout, n_terms=_N_PROMISED_TERMS, n_rounds=0)
         return min(_akaike(small, solution) for solution in path)
 
     def whole_problem(self, problem: PosynomialProblem, place: int) -> PosynomialProblem:
@@ -224,6 +225,7 @@ def _grow(
     max_constants: int,
     n_terms: int,
     is_patient: bool = True,
+    n_rounds: int = N_ROUNDS,
 ) -> list[Solution]:
     """Return a path without the constants that are not worth having.
 
@@ -235,7 +237,9 @@ def _grow(
     path: list[Solution] = []
     while len(path) < n_terms:
         solution = prune(problem, share_levels(solution) if not path else solution, layout)
-        path.append(prune(problem, solution, layout, max_constants) if path else solution)
+        path.append(
+            prune_to(problem, solution, layout, max_constants, rng, n_rounds) if path else solution
+        )
         if not is_patient and len(path) > 1 and not _is_better(problem, *path[-2:]):
             break
         if len(path) < n_terms:

@@ -7,6 +7,7 @@ of a smoothed ``|log predicted - log measured|`` plus ridges on powers and level
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -196,7 +197,7 @@ class PosynomialProblem:
 
     def _jacobian(self, shares: Array, c: Constants, places: Any) -> Array:
         """Return the derivative of log t by the constants at `places`, one row each."""
-        terms, features = _origins(c)
+        terms, features = _origins(*c.powers.shape, len(c.shared), bool(c.own.size))
         whole = np.concatenate([shares, np.ones((1, shares.shape[1]))])
         return np.asarray(whole[terms[places]] * self.rows.features[features[places]])
 
@@ -213,12 +214,11 @@ def _add_up(rows: Array, firsts: Index) -> Array:
     return rows if len(firsts) == len(rows) else np.add.reduceat(rows, firsts, axis=0)
 
 
-def _origins(c: Constants) -> tuple[Index, Index]:
+@lru_cache(maxsize=64)
+def _origins(k: int, n_powers: int, n_marks: int, owns: bool) -> tuple[Index, Index]:
     """Return for every constant its term (the last: all of them) and the feature it multiplies."""
-    k, n_powers = c.powers.shape
-    n_marks = len(c.shared)
     terms, marks = np.arange(k), 1 + n_powers + np.arange(n_marks)
-    n_own = n_marks if c.own.size else 0
+    n_own = n_marks if owns else 0
     of_term = [terms, np.repeat(terms, n_powers), np.full(n_marks, k), np.repeat(terms, n_own)]
     of_feature = [np.zeros(k, dtype=np.intp), np.tile(1 + np.arange(n_powers), k), marks]
     of_feature += [np.tile(marks, k if n_own else 0)]

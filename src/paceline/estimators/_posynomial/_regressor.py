@@ -30,7 +30,8 @@ from paceline.estimators._threads import one_thread
 
 MIN_ROWS = 12  # with fewer, held-out errors choose nothing but noise
 MIN_GROUPS = 3
-N_FOLDS = 5
+_MIN_FOLDS, _MAX_FOLDS = 5, 20
+_FOLDED_ROWS = 4_000  # in all folds together: of few rows, fits without a fifth are worse fits
 _MAX_CHOICE_ROWS = 800  # to choose with, none alike; the final fit takes all
 _MAX_GROUPED_ROWS = 2_400
 _N_ROWS_PER_TERM = 8
@@ -298,7 +299,12 @@ def choice_folds(labels: Any, random_state: int) -> tuple[Any, list[Fold]]:
         some = np.sort(rng.choice(len(labels), most, replace=False))
     if len(labels) < MIN_ROWS or len(np.unique(labels)) < MIN_GROUPS:
         return some, []
-    return some, folds_of(labels[some], N_FOLDS, random_state)
+    return some, folds_of(labels[some], _n_folds(len(some)), random_state)
+
+
+def _n_folds(n_rows: int) -> int:
+    """Return in how many parts rows are held out: more of few rows, whose loss would show."""
+    return int(np.clip(_FOLDED_ROWS // n_rows, _MIN_FOLDS, _MAX_FOLDS))
 
 
 def _most_rows(labels: Any) -> int:

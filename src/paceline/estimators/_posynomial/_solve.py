@@ -36,6 +36,11 @@ class Solution:
     kinds: Kinds
     slots: Any
 
+    @property
+    def n_slots(self) -> int:
+        """How many numbers move."""
+        return int(self.slots.max()) + 1
+
 
 def renumber(slots: Any) -> Any:
     """Return the same slots numbered without gaps."""
