@@ -307,3 +307,12 @@ def test_one_term_that_falls_with_the_batch_does_not_make_a_step_an_epoch() -> N
     assert labels[2].startswith("per-step overhead")
     only = name_terms(replace(EXPRESSION, terms=(falling, STEP)), unknown, {})
     assert only[1] == "per-sample work"
+
+
+def test_a_map_over_parameters_that_networks_are_built_from_has_whole_numbers() -> None:
+    data = load_dataset(Path(__file__).parents[2] / "examples" / "lenet5.csv", time_per="step")
+    result = fit(data, form="posynomial", n_terms=2, features="layers", workload="lenet5")
+    over = ("n_devices", "kernel_size")  # 1 to 2 and 2 to 5: few whole numbers lie between
+    found = explain(result, over=over).dominance
+    assert found is not None
+    assert found.x == (1.0, 2.0) and found.y == (2.0, 3.0, 4.0, 5.0)

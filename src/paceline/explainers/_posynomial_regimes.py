@@ -102,8 +102,9 @@ def map_dominance(
     if len(names) < 2 or len(expression.terms) < 2:
         return None
     x_name, y_name = names
-    x = _readable(_log_grid(_positive(expression, ranges, x_name), _N_ACROSS))
-    y = _readable(_log_grid(_positive(expression, ranges, y_name), _N_DOWN))
+    is_built = point.features is not None
+    x = _readable(_log_grid(_positive(expression, ranges, x_name), _N_ACROSS), is_built)
+    y = _readable(_log_grid(_positive(expression, ranges, y_name), _N_DOWN), is_built)
     across, down = (a.ravel() for a in np.meshgrid(x, y))
     rows = point.vary({x_name: across, y_name: down})
     largest = expression.log_terms(rows).argmax(axis=1)
@@ -156,10 +157,15 @@ def _log_grid(limits: tuple[float, float], n: int) -> Any:
     return np.geomspace(low, high, n) if high > low else np.array([low])
 
 
-def _readable(values: Any) -> Any:
-    """Return the values with two digits, the ends as they are."""
+def _readable(values: Any, is_built: bool) -> Any:
+    """Return the values with two digits, the ends as they are.
+
+    Between whole numbers they are whole where there are enough, and where networks are built
+    from them: there is no part of a device or of a filter.
+    """
     rounded = [float(f"{value:.1e}") for value in values]
     rounded[0], rounded[-1] = float(values[0]), float(values[-1])
-    if all(float(values[i]).is_integer() for i in (0, -1)) and values[-1] >= len(values):
+    is_whole = all(float(values[i]).is_integer() for i in (0, -1))
+    if is_whole and (is_built or values[-1] >= len(values)):
         rounded = [float(round(value)) for value in rounded]
     return np.unique(np.clip(rounded, values[0], values[-1]))
