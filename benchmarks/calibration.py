@@ -3,7 +3,8 @@
 The machine is calibrated by the ten short networks of `paceline calibrate`. Then other sizes of
 three networks are trained on 1, 2 and 3 workers, and, where network namespaces can be made, on
 2 and 3 hosts with links of limited bandwidth, which are calibrated by the same command. A time is
-the fastest steady step of five fresh processes. Run it on a machine that does nothing else.
+that of the fastest of five fresh processes: its least steady step, or its median one where workers
+share cores. Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations

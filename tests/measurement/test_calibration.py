@@ -38,8 +38,8 @@ from paceline.measurement._calibration_fit import (
     fit_rates,
     held_out_error,
     layer_times,
-    least_exchanged,
-    least_together,
+    pace_exchanged,
+    pace_together,
 )
 from paceline.measurement._calibration_links import Crowd, _with_crowds, _with_more_workers
 from paceline.workloads import load_workload
@@ -223,16 +223,23 @@ def test_exchanges_of_a_network_go_in_buckets_with_its_buffers(crowd_of_three) -
 
 def test_a_step_of_many_lasts_as_long_as_its_slowest_worker() -> None:
     one_life, another = [[1.0, 5.0, 2.0], [3.0, 4.0, 2.5]], [[9.0, 2.4], [2.6, 9.0]]
-    assert least_together([one_life, another]) == 2.5
+    assert pace_together([one_life, another], shares_cores=False) == 2.5
 
 
 def test_steps_that_exchange_count_no_moment_twice() -> None:
     held_up, waiting = [1.5, 1.0, 1.0], [1.0, 1.5, 1.0]
-    assert least_exchanged([[held_up, waiting]]) == 1.0
-    assert least_exchanged([[[3.0, 3.0], [3.0, 3.0]], [[2.0, 9.0], [2.0, 9.0]]]) == 2.0
+    assert pace_exchanged([[held_up, waiting]], shares_cores=False) == 1.0
+    lives = [[[3.0, 3.0], [3.0, 3.0]], [[2.0, 9.0], [2.0, 9.0]]]
+    assert pace_exchanged(lives, shares_cores=False) == 2.0
     late = [[5.0, 5.0, 5.0], [5.5, 4.5, 5.0]]  # one ends its first step late
-    assert least_together([late]) == 5.0
-    assert least_exchanged([late]) == pytest.approx(4.5)
+    assert pace_together([late], shares_cores=False) == 5.0
+    assert pace_exchanged([late], shares_cores=False) == pytest.approx(4.5)
+
+
+def test_a_lucky_step_of_workers_that_share_cores_is_not_their_pace() -> None:
+    lucky = [[6.0, 2.0, 6.0, 6.0, 6.0], [6.0, 2.0, 6.0, 6.0, 6.0]]
+    assert pace_exchanged([lucky], shares_cores=True) == 6.0
+    assert pace_together([lucky], shares_cores=True) == 6.0
 
 
 SIZES = np.array([2.0**13, 2**16, 2**19, 2**22])

@@ -11,7 +11,7 @@ from paceline.measurement._measure import measure
 from paceline.measurement._noise import noise_floor
 from paceline.measurement._phase_runs import PhaseRun, load_phase_runs
 from paceline.measurement._progress import Progress
-from paceline.measurement._protocol import Measured, combine_lives, steady_steps
+from paceline.measurement._protocol import Measured, combine_lives, pace, steady_steps
 from paceline.measurement._replay import Replay, replay, replay_all
 from paceline.measurement._rules import Limits, Protocol
 from paceline.measurement._run_plan import PHASES_OF_PLAN, PlanRun, run_plan, scenario_of_plan
@@ -46,6 +46,7 @@ __all__ = [
     "load_study",
     "measure",
     "noise_floor",
+    "pace",
     "replay",
     "replay_all",
     "run_plan",

@@ -15,7 +15,7 @@ from paceline.measurement._machine import load_average
 def calibrate(
     *,
     workers: Sequence[int] = (1, 2, 3),
-    n_lives: int = 3,
+    n_lives: int = 5,
     backend: str = "gloo",
     name: str = "here",
     probes: Sequence[NetworkProbe] | None = None,

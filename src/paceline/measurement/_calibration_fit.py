@@ -12,16 +12,15 @@ from scipy.optimize import minimize, nnls
 
 from paceline.clusters import Cluster, Kernel, Link, all_reduce
 from paceline.executors import joint_steps
+from paceline.measurement._protocol import pace
 from paceline.workloads import LayerGraph
 
 FloatArray = NDArray[np.float64]
 
 _PARTS = tuple(field.name for field in fields(Kernel))
 PROBE_OPTIMIZER = "adam"  # what the networks of a calibration are trained with
-_BOOKKEEPING_S = 5e-4  # what is more than this in a step without being a part is noise
 _LEAST_SHARE = 0.5  # of layers timed one by one in a step: less is noise
 _REWEIGHTINGS = 4
-_RELATIVE = 0.75  # 1: errors count relative to the time, 0: in seconds
 _SOFT_S = 2e-5  # errors of so little matter in no network
 
 
@@ -39,22 +38,22 @@ def layer_times(
 ) -> list[LayerTime]:
     """Return what a network probe measured, pass by pass.
 
-    What a step takes besides its layers and its update (input, bookkeeping) counts with the
-    forward pass of the loss, which comes once a step. Where layers add up to more than a step
-    without clocks in it, the clocks lengthened them, and all are as much shorter.
+    The input counts with the forward pass of the loss, which comes once a step too. Where layers
+    add up to more than a step without clocks in it, the clocks lengthened them, and all are as
+    much shorter.
     """
     by_name = {row["name"]: row for row in rows}
-    share, besides_s = _besides(by_name)
+    share, input_s = _share(by_name), by_name["_input"]["forward_s"]
     found = []
     for layer in graph.layers:
         row = by_name.get("_rest" if layer.kind == "loss" else layer.name)
         if row is None:
             continue
-        besides = besides_s if layer.kind == "loss" else 0.0
+        once = input_s if layer.kind == "loss" else 0.0
         weights = float(layer.weight_bytes)
         moved = (batch * layer.input_bytes, batch * layer.output_bytes, weights, batch * weights)
         for kernel, flop, seconds in (
-            (layer.operation, layer.forward_flop, share * row["forward_s"] + besides),
+            (layer.operation, layer.forward_flop, share * row["forward_s"] + once),
             (f"{layer.operation}_backward", layer.backward_flop, share * row["backward_s"]),
         ):
             figures = (float(batch * flop), *map(float, moved))
@@ -62,14 +61,13 @@ def layer_times(
     return found
 
 
-def _besides(by_name: Mapping[str, Mapping[str, Any]]) -> tuple[float, float]:
-    """Return the share of the measured layers that a step holds, and its seconds besides them."""
+def _share(by_name: Mapping[str, Mapping[str, Any]]) -> float:
+    """Return the share of the measured layers that a step without clocks holds."""
     passes = [row for row in by_name.values() if "backward_s" in row]
     parts = sum(row["forward_s"] + row["backward_s"] for row in passes)
-    whole = by_name["_step"]["forward_s"] - by_name[f"_update_{PROBE_OPTIMIZER}"]["forward_s"]
-    least = by_name["_input"]["forward_s"]
-    besides = float(np.clip(whole - parts, least, least + _BOOKKEEPING_S))
-    return float(np.clip((whole - least) / max(parts, 1e-12), _LEAST_SHARE, 1.0)), besides
+    others = (by_name[name]["forward_s"] for name in ("_input", f"_update_{PROBE_OPTIMIZER}"))
+    whole = by_name["_step"]["forward_s"] - sum(others)
+    return float(np.clip(whole / max(parts, 1e-12), _LEAST_SHARE, 1.0))
 
 
 def fit_kernels(times: Sequence[LayerTime]) -> dict[str, Kernel]:
@@ -87,13 +85,13 @@ def fit_line(figures: FloatArray, seconds: FloatArray) -> FloatArray:
     """Return constant and slopes, none negative, of small relative errors on either side.
 
     Weights follow measured and fitted times together: by measured times alone a line would lie
-    too low. Long layers count somewhat more, since they make up a step.
+    too low.
     """
     columns = np.column_stack([np.ones(len(figures)), figures])
     scale = np.where(columns.max(axis=0) > 0, columns.max(axis=0), 1.0)
     solution, fitted = np.zeros(columns.shape[1]), seconds
     for _ in range(_REWEIGHTINGS):
-        weights = ((seconds + _SOFT_S) * (fitted + _SOFT_S)) ** (-_RELATIVE / 2)
+        weights = ((seconds + _SOFT_S) * (fitted + _SOFT_S)) ** -0.5
         solution, _ = nnls(columns / scale * weights[:, None], seconds * weights)
         fitted = columns / scale @ solution
     return np.asarray(solution / scale)
@@ -213,17 +211,18 @@ def predict_exchanges(cluster: Cluster, exchanges: Exchanges) -> FloatArray:
     return all_reduce(cluster, exchanges.n_bytes, exchanges.n_workers)
 
 
-def least_together(lives: Sequence[Sequence[Sequence[float]]]) -> float:
-    """Return the least time of steps that all workers begin at once, by life, worker and step.
+def pace_together(lives: Sequence[Sequence[Sequence[float]]], shares_cores: bool) -> float:
+    """Return the time of steps that all workers begin at once, by life, worker and step.
 
-    A step lasts as long as its slowest worker.
+    A step lasts as long as its slowest worker. Of lives the fastest counts.
     """
-    return min(float(np.max(workers, axis=0).min()) for workers in lives)
+    steps = ([max(times) for times in zip(*workers, strict=True)] for workers in lives)
+    return min(pace(own, shares_cores=shares_cores) for own in steps)
 
 
-def least_exchanged(lives: Sequence[Sequence[Sequence[float]]]) -> float:
-    """Return the least time of steps in which workers wait for each other, as runs have them."""
-    return min(min(joint_steps(workers)) for workers in lives)
+def pace_exchanged(lives: Sequence[Sequence[Sequence[float]]], shares_cores: bool) -> float:
+    """Return the same for steps in which workers wait for each other, as runs have them."""
+    return min(pace(joint_steps(workers), shares_cores=shares_cores) for workers in lives)
 
 
 def fit_crowd(

@@ -16,8 +16,8 @@ from paceline.measurement._calibration_fit import (
     fit_link,
     fit_messages,
     held_out_error,
-    least_exchanged,
-    least_together,
+    pace_exchanged,
+    pace_together,
     predict_exchanges,
     relative_error,
 )
@@ -82,7 +82,7 @@ def link_workers(cluster: Cluster, plan: Plan, found: Found) -> Linked:
     first = parts[plan.few]
     alone = replace(cluster, exchange_slowdowns=(1.0,))
     bare = _with_more_workers(_link_fitted(alone, first, messages), parts)
-    crowds = {n: _crowd(plan, found, n) for n in parts}
+    crowds = {n: _crowd(plan, found, n, 0 < cluster.n_cores < n) for n in parts}
     linked = _with_work_around(_with_crowds(bare, crowds), found, plan.few)
     errors = {
         n: relative_error(predict_exchanges(bare, part), part.seconds) for n, part in parts.items()
@@ -162,13 +162,17 @@ def _ratio(cluster: Cluster, exchanges: Exchanges, floor_s: float) -> float:
     return float(np.median(exchanges.seconds[large] / predicted[large]))
 
 
-def _crowd(plan: Plan, found: Found, n: int) -> Crowd:
+def _crowd(plan: Plan, found: Found, n: int, shares_cores: bool) -> Crowd:
     probes = {i: plan.probes[i] for i in plan.crowded}
     lives = [found[f"{i}: {probe}", n] for i, probe in probes.items()]
     return Crowd(
         alone_s=np.array([_least(_seconds(own, "_alone")) for own in lives]),
-        together_s=np.array([least_together(_seconds(own, "_together")) for own in lives]),
-        exchanged_s=np.array([least_exchanged(_seconds(own, "_exchanged")) for own in lives]),
+        together_s=np.array(
+            [pace_together(_seconds(own, "_together"), shares_cores) for own in lives]
+        ),
+        exchanged_s=np.array(
+            [pace_exchanged(_seconds(own, "_exchanged"), shares_cores) for own in lives]
+        ),
         graphs=tuple(probe.graph for probe in probes.values()),
     )
 

@@ -71,9 +71,10 @@ def network_probes() -> tuple[NetworkProbe, ...]:
         probe("gpt", 8, 8, layers=2, width=64, heads=2, length=32, vocabulary=512),
         probe("gpt", 8, 5, layers=2, width=192, heads=6, length=96, vocabulary=2048),
         probe("resattnet18", 8, 5, volume=24, filters=8),
-        # no powers of two, and convolutions of many samples: going backward they cost less each
+        # no powers of two; many samples, of which each costs less going backward, and few, beside
+        # which what weights cost shows
         probe("resnet18", 20, 4, filters=52, image_size=32, n_classes=100),
-        probe("resnet18", 8, 5, filters=40, image_size=56, n_classes=10),
+        probe("resnet18", 3, 8, filters=40, image_size=56, n_classes=10),
     )
 
 
