@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from paceline.errors import InvalidInputError
 from paceline.estimators import PosynomialExpression, PosynomialRegressor, score
 from paceline.estimators._posynomial._candidates import Candidates
-from paceline.estimators._posynomial._exchange import prune_to
 from paceline.estimators._posynomial._front import (
     CLOSE,
     FrontMember,
@@ -26,16 +25,10 @@ from paceline.estimators._posynomial._problem import (
     Strengths,
     log_sum,
 )
-from paceline.estimators._posynomial._prune import prune
 from paceline.estimators._posynomial._regressor import choice_folds
 from paceline.estimators._posynomial._rows import layout_of
 from paceline.estimators._posynomial._simplify import express
-from paceline.estimators._posynomial._solve import (
-    add_term,
-    first_term,
-    polish,
-    renumber,
-)
+from paceline.estimators._posynomial._solve import renumber
 
 
 def planted(n: int = 300, noise: float = 0.05, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -352,58 +345,6 @@ def test_levels_that_groups_do_tell_apart_are_not() -> None:
     model = PosynomialRegressor(n_terms=1).fit(X, y * np.where(slow, 4.0, 1.0), groups=group)
     factors = model.expression_.factors["kind"]
     assert factors["slow"] / factors["fast"] == pytest.approx(4.0, rel=0.2)
-
-
-def jobs_on_devices(seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
-    """Two terms, in each of which every pair of job and device has a factor of its own."""
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame(
-        {
-            "job": rng.choice(list("abcdef"), 400),
-            "device": rng.choice(list("pqrs"), 400),
-            "batch": 2.0 ** rng.integers(0, 8, 400),
-        }
-    )
-    factors = np.exp(rng.normal(0.0, 0.6, (2, 6, 4)))
-    job, device = (pd.factorize(X[name], sort=True)[0] for name in ("job", "device"))
-    work, overhead = factors[:, job, device]
-    times = 0.01 * work * X["batch"].to_numpy() + 0.2 * overhead
-    return X, times * np.exp(rng.normal(0, 0.03, 400))
-
-
-def limited_problem() -> tuple[PosynomialProblem, object]:
-    X, y = jobs_on_devices()
-    X = X.assign(pair=X["job"] + X["device"])
-    layout = layout_of(X, None, None)
-    problem = PosynomialProblem(
-        rows=layout.encode(X),
-        target=np.log(y),
-        weights=np.full(len(y), 1.0 / len(y)),
-        strengths=Strengths(power=0.1, level=0.01, own_level=0.02),
-    )
-    return problem, layout
-
-
-def test_constants_that_come_back_leave_a_better_set_of_the_same_size() -> None:
-    problem, layout = limited_problem()
-    rng = np.random.default_rng(0)
-    grown = add_term(problem, polish(problem, first_term(problem)), rng)
-    greedy = prune(problem, grown, layout, 20)
-    exchanged = prune_to(problem, grown, layout, 20, rng)
-    assert exchanged.n_slots <= 20
-    costs = [problem.cost(s.constants, s.kinds, 0.05) for s in (exchanged, greedy)]
-    assert costs[0] < costs[1]
-
-
-def test_where_few_constants_are_enough_none_are_exchanged() -> None:
-    problem, layout = limited_problem()
-    one = polish(problem, first_term(problem))
-    state = np.random.default_rng(0)
-    found = prune_to(problem, one, layout, 1000, state)
-    assert found.constants.flat() == pytest.approx(
-        prune(problem, one, layout, 1000).constants.flat()
-    )
-    assert state.random() == np.random.default_rng(0).random()  # nothing was drawn
 
 
 @pytest.mark.parametrize(("n_rows", "n_folds"), [(150, 20), (400, 10), (700, 5), (5000, 5)])
