@@ -143,12 +143,11 @@ def _front(explanation: PosynomialExplanation) -> str:
     front = explanation.front
     if front is None:
         return ""
-    header = ["", "terms", "levels", "constants", "held-out error"]
+    header = ["", "terms", "constants", "held-out error"]
     rows = []
     for i, m in enumerate(front["members"]):
         mark = "->" if i == front["chosen"] else ""
-        own = "per term" if m["owns_levels"] else "shared"
-        rows.append([mark, str(m["n_terms"]), own, str(m["n_constants"]), _error(m)])
+        rows.append([mark, str(m["n_terms"]), str(m["n_constants"]), _error(m)])
     lines = ["Other formulas that were tried", _indent(table(header, rows))]
     return "\n".join([*lines, _wrapped(_why(front), "  ", "  ")])
 

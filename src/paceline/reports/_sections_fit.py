@@ -23,13 +23,12 @@ def front_section(known: Known) -> Section | str:
         (
             "chosen" if view.is_chosen else "",
             str(view.n_terms),
-            "per term" if view.owns_levels else "shared",
             str(view.n_constants),
             "unknown" if view.error is None else format_percent(view.error, 3),
         )
         for view in views
     )
-    header = ("", "terms", "levels", "constants", "held-out error")
+    header = ("", "terms", "constants", "held-out error")
     chart = Chart(
         name="front",
         caption="Error on rows not seen against the size of the expression; bars are one "

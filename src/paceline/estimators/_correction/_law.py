@@ -8,21 +8,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from paceline.estimators._columns import Array
-from paceline.estimators._expected import expected_powers
 from paceline.estimators._folds import Fold
 from paceline.estimators._posynomial import Layout
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import path_logs
-from paceline.estimators._posynomial._problem import PosynomialProblem
+from paceline.estimators._posynomial._problem import Expected, PosynomialProblem
 from paceline.estimators._posynomial._simplify import express
-from paceline.estimators._posynomial._solve import Solution, grow_path
+from paceline.estimators._posynomial._solve import (
+    N_POLISH_ROWS,
+    Solution,
+    first_term,
+    polish,
+    thin,
+)
 
 _FIRMNESS = 100.0  # of an expected power, in strengths of the ridge on one that is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
-    """A power law that is fitted to what is left when every power is the expected one.
+    """A power law that leaves the expected powers only where many rows ask for it.
 
     Parameters
     ----------
@@ -40,30 +45,17 @@ class Law:
 
     def expression(self) -> PosynomialExpression:
         """Return the law of all rows."""
-        solution = self._fit(self._left())
-        c = solution.constants
-        whole = replace(c, powers=c.powers + self._expected())
-        return express(replace(solution, constants=whole), self.layout)
+        return express(self._fit(self._firm()), self.layout)
 
     def fold_logs(self, folds: Sequence[Fold]) -> Array:
         """Return log predictions (folds, rows) of all rows by laws fitted without a fold."""
-        left, shift = self._left(), self.problem.rows.logs @ self._expected()
-        paths = [[self._fit(left.take(train))] for train, _ in folds]
-        return np.array([path_logs(left, path)[0] + shift for path in paths])
+        problem = self._firm()
+        return np.array([path_logs(problem, [self._fit(problem.take(t))])[0] for t, _ in folds])
 
     def _fit(self, problem: PosynomialProblem) -> Solution:
-        return grow_path(problem, 1, self.seed)[0]
+        some = thin(problem, N_POLISH_ROWS, np.random.default_rng(self.seed))
+        return polish(some, first_term(problem))
 
-    def _expected(self) -> Array:
-        known = expected_powers(self.layout.stand_ins)
-        return np.array([known.get(name, 0.0) for name in self.layout.stand_ins])
-
-    def _left(self) -> PosynomialProblem:
-        """Return what expected powers leave to fit; to change them is dear."""
-        known = expected_powers(self.layout.stand_ins)
-        firmness = [_FIRMNESS if name in known else 1.0 for name in self.layout.stand_ins]
-        return replace(
-            self.problem,
-            target=self.problem.target - self.problem.rows.logs @ self._expected(),
-            firmness=np.array(firmness),
-        )
+    def _firm(self) -> PosynomialProblem:
+        """Return the problem in which to change an expected power is dear."""
+        return replace(self.problem, expected=Expected.by_names(self.layout.stand_ins, _FIRMNESS))

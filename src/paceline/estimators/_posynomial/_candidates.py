@@ -11,7 +11,7 @@ import numpy as np
 
 from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold
-from paceline.estimators._posynomial._exchange import N_ROUNDS, prune_to
+from paceline.estimators._posynomial._exchange import exchange
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import (
     FrontMember,
@@ -22,7 +22,7 @@ from paceline.estimators._posynomial._front import (
     standard_error,
 )
 from paceline.estimators._posynomial._problem import PosynomialProblem, Strengths
-from paceline.estimators._posynomial._prune import prune, share_levels
+from paceline.estimators._posynomial._prune import prune
 from paceline.estimators._posynomial._rows import Layout
 from paceline.estimators._posynomial._simplify import express
 from paceline.estimators._posynomial._solve import (
@@ -41,40 +41,34 @@ class _Shrinkage:
 
     Parameters
     ----------
-    level_share, own_share
-        Strength of the ridges on level factors, in strengths of that on powers.
+    level_share
+        Strength of the ridge on level factors, in strengths of that on powers.
     price
         Of a constant, as `Strengths` has it.
     """
 
     level_share: float
-    own_share: float
     price: float
 
-    def applied(
-        self, problem: PosynomialProblem, strength: float, owns_levels: bool
-    ) -> PosynomialProblem:
+    def applied(self, problem: PosynomialProblem, strength: float) -> PosynomialProblem:
         """Return a problem with these ridges."""
-        strengths = Strengths(
-            power=strength,
-            level=self.level_share * strength,
-            own_level=self.own_share * strength if owns_levels else None,
-            price=self.price,
-        )
+        level = self.level_share * strength
+        strengths = Strengths(power=strength, level=level, price=self.price)
         return replace(problem, strengths=strengths)
 
 
-_SELECTING = _Shrinkage(level_share=0.1, own_share=0.2, price=1.0)
+_SELECTING = _Shrinkage(level_share=0.2, price=1.0)
 # few groups cannot say which level matters: better many small factors than few large ones
-_SHRINKING = _Shrinkage(level_share=60.0, own_share=120.0, price=0.1)
+_SHRINKING = _Shrinkage(level_share=60.0, price=0.1)
 _GROUPED = 0.5  # independent draws a row: below, levels are shrunk unless that is clearly worse
 CLEARLY = 0.95  # of the error on rows not seen
 _N_PROMISED_TERMS = 4  # fewer say little of what more will need
 _N_PROMISE_ROWS = 300
+_N_MORE_STARTS = 3  # of what is shown; rows are held out from one start each
 
 
 class Candidates:
-    """Paths grown with shared levels, and with levels of their own for every term.
+    """A path of expressions, and the same path grown without the rows of every fold.
 
     Parameters
     ----------
@@ -112,31 +106,24 @@ class Candidates:
     ) -> None:
         self._problem, self._layout, self._labels = problem, layout, labels
         self._strength, self._folds = strength, folds
+        self._max_constants, self._seed = max_constants, random_state
         self._grow = partial(_grow, layout=layout, seed=random_state, max_constants=max_constants)
         self._shrinkage = self._choose_shrinkage()
-        self._fold_logs: dict[bool, Array] = {}
-        self._logs: dict[bool, Array] = {}
-        self._lower: dict[bool, Array] = {}
-        self._solutions: dict[tuple[bool, int], Solution] = {}
-        for owns in _ways(problem, bool(folds)):
-            own = self.with_strengths(problem, owns)
-            path = self._grow(own, n_terms=n_terms, is_patient=must_grow)
-            n_terms = len(path)
-            for k in range(n_terms):
-                self._solutions[owns, k] = path[k]
-            logs: Array = np.full((n_terms, len(problem.rows)), np.nan)
-            self._lower[owns] = np.zeros(n_terms)
-            if folds:
-                every = fold_logs(own, folds, partial(self._grow, n_terms=n_terms))
-                self._fold_logs[owns], logs = every, held_out_logs(every, folds)
-                self._lower[owns] = np.array([lowering(row, problem.target) for row in logs])
-            self._logs[owns] = logs - self._lower[owns][:, None]
-        self._keys = sorted(self._solutions, key=lambda key: self._express(key).n_constants)
-        self.members = tuple(self._member(key) for key in self._keys)
+        self._settled: dict[int, Solution] = {}
+        own = self.with_strengths(problem)
+        self._path = self._grow(own, n_terms=n_terms, is_patient=must_grow)
+        self._lower: Array = np.zeros(len(self._path))
+        self._logs: Array = np.full((len(self._path), len(problem.rows)), np.nan)
+        if folds:
+            self._fold_logs = fold_logs(own, folds, partial(self._grow, n_terms=len(self._path)))
+            held_out = held_out_logs(self._fold_logs, folds)
+            self._lower = np.array([lowering(logs, problem.target) for logs in held_out])
+            self._logs = held_out - self._lower[:, None]
+        self.members = tuple(map(self._member, range(len(self._path))))
 
-    def with_strengths(self, problem: PosynomialProblem, owns_levels: bool) -> PosynomialProblem:
-        """Return a problem with the ridges of one way to treat levels."""
-        return self._shrinkage.applied(problem, self._strength, owns_levels)
+    def with_strengths(self, problem: PosynomialProblem) -> PosynomialProblem:
+        """Return a problem with the ridges that suit these rows."""
+        return self._shrinkage.applied(problem, self._strength)
 
     def _choose_shrinkage(self) -> _Shrinkage:
         """Return how levels are treated: by the error of one term on rows not seen."""
@@ -149,70 +136,67 @@ class Candidates:
         return other if is_clear else usual
 
     def _one_term_error(self, shrinkage: _Shrinkage) -> float:
-        problem = shrinkage.applied(self._problem, self._strength, owns_levels=False)
+        problem = shrinkage.applied(self._problem, self._strength)
         every = fold_logs(problem, self._folds, partial(self._grow, n_terms=1))
         logs = held_out_logs(every, self._folds)[0]
         return float(percentage_errors(logs, problem.target).mean())
 
     def promise(self, problem: PosynomialProblem, layout: Layout) -> float:
         """Return Akaike's criterion of the best of few terms, by the rows of another layout."""
-        own = self.with_strengths(problem, bool(layout.levels))
-        small = thin(own, _N_PROMISE_ROWS, np.random.default_rng(0))
-        path = self._grow(small, layout=layout, n_terms=_N_PROMISED_TERMS, n_rounds=0)
+        small = thin(self.with_strengths(problem), _N_PROMISE_ROWS, np.random.default_rng(0))
+        path = self._grow(small, layout=layout, n_terms=_N_PROMISED_TERMS)
         return min(_akaike(small, solution) for solution in path)
 
-    def whole_problem(self, problem: PosynomialProblem, place: int) -> PosynomialProblem:
-        """Return a problem of other rows with the ridges of a member."""
-        return self.with_strengths(problem, self._keys[place][0])
-
     def solution(self, place: int) -> Solution:
-        """Return the constants of a member."""
-        return self._solutions[self._keys[place]]
+        """Return the constants of a member: the best found from several starts."""
+        if place not in self._settled:
+            own = self.with_strengths(self._problem)
+            self._settled[place] = self._settle(own, place)
+        return self._settled[place]
+
+    def _settle(self, problem: PosynomialProblem, place: int) -> Solution:
+        if not place:  # a power law has one minimum
+            return self._path[0]
+        rng = np.random.default_rng(self._seed)
+        some = thin(problem, N_POLISH_ROWS, rng)
+        starts = range(1, 1 + _N_MORE_STARTS)
+        others = [self._grow(problem, n_terms=place + 1, start=start)[-1] for start in starts]
+        best = min(self._path[place], *others, key=partial(_akaike, some))
+        return exchange(some, best, self._layout, self._max_constants, rng)
 
     def regrow(self, problem: PosynomialProblem, place: int) -> Solution:
         """Return the constants of a member of the same size, grown from other rows."""
-        owns, k = self._keys[place]
-        return self._grow(self.with_strengths(problem, owns), n_terms=k + 1)[-1]
+        return self._grow(self.with_strengths(problem), n_terms=place + 1)[-1]
 
     def held_out_logs(self, place: int) -> Array:
         """Return the log predictions of every row by a path grown without it."""
-        owns, k = self._keys[place]
-        return self._logs[owns][k]
+        return np.asarray(self._logs[place])
 
     def fold_logs(self, place: int) -> Array:
         """Return the log predictions (folds, rows) of all rows by paths grown without a fold."""
-        owns, k = self._keys[place]
-        return self._fold_logs[owns][:, k]
+        return self._fold_logs[:, place]
 
     def expression(self, place: int) -> PosynomialExpression:
         """Return a member as it was grown, without rounded powers."""
-        return self._express(self._keys[place])
+        return express(self.solution(place), self._layout)
 
     def power_law(self) -> tuple[PosynomialProblem, PosynomialExpression]:
         """Return the problem and the expression of one term."""
-        return self.with_strengths(self._problem, False), self._express(
-            min(self._keys, key=lambda key: key[1])
-        )
+        return self.with_strengths(self._problem), self.expression(0)
 
     def lower(self, place: int) -> float:
         """Return what a member's logarithms are lowered by for the least percentage error."""
-        owns, k = self._keys[place]
-        return float(self._lower[owns][k])
+        return float(self._lower[place])
 
     def errors(self, place: int) -> Array:
         """Return the percentage error of every row by a path grown without it."""
         return percentage_errors(self.held_out_logs(place), self._problem.target)
 
-    def _express(self, key: tuple[bool, int]) -> PosynomialExpression:
-        return express(self._solutions[key], self._layout)
-
-    def _member(self, key: tuple[bool, int]) -> FrontMember:
-        owns, k = key
-        errors = percentage_errors(self._logs[owns][k], self._problem.target)
+    def _member(self, place: int) -> FrontMember:
+        errors = self.errors(place)
         return FrontMember(
-            n_terms=k + 1,
-            owns_levels=owns,
-            n_constants=self._express(key).n_constants,
+            n_terms=place + 1,
+            n_constants=express(self._path[place], self._layout).n_constants,
             error=float(errors.mean()),
             standard_error=standard_error(errors, self._labels),
         )
@@ -225,25 +209,23 @@ def _grow(
     max_constants: int,
     n_terms: int,
     is_patient: bool = True,
-    n_rounds: int = N_ROUNDS,
+    start: int = 0,
 ) -> list[Solution]:
     """Return a path without the constants that are not worth having.
 
-    It ends early, unless one is patient, with the term that the fitted rows do not notice.
+    Each member is grown from one that has them all: what the data do not ask for yet may be what
+    the next term needs. The path ends early, unless one is patient, with the term that the fitted
+    rows do not notice.
     """
-    rng = np.random.default_rng(seed)
-    problem = thin(problem, N_POLISH_ROWS, rng)
+    problem = thin(problem, N_POLISH_ROWS, np.random.default_rng(seed))
+    rng = np.random.default_rng([seed, start])
     solution = polish(problem, first_term(problem))
-    path: list[Solution] = []
+    path = [prune(problem, solution, layout)]
     while len(path) < n_terms:
-        solution = prune(problem, share_levels(solution) if not path else solution, layout)
-        path.append(
-            prune_to(problem, solution, layout, max_constants, rng, n_rounds) if path else solution
-        )
-        if not is_patient and len(path) > 1 and not _is_better(problem, *path[-2:]):
+        solution = add_term(problem, solution, rng)
+        path.append(prune(problem, prune(problem, solution, layout), layout, max_constants))
+        if not is_patient and not _is_better(problem, *path[-2:]):
             break
-        if len(path) < n_terms:
-            solution = add_term(problem, solution, rng)
     return path
 
 
@@ -262,7 +244,3 @@ def _akaike(problem: PosynomialProblem, solution: Solution) -> float:
     """Return Akaike's criterion under Laplace noise, for every row."""
     n_constants = len(np.unique(solution.slots))
     return float(np.log(mean_error(problem, solution)) + n_constants / problem.n_draws)
-
-
-def _ways(problem: PosynomialProblem, can_choose: bool) -> tuple[bool, ...]:
-    return (True,) if can_choose and problem.rows.marks.shape[1] else (False,)

@@ -11,30 +11,28 @@ from dataclasses import replace
 import numpy as np
 
 from paceline.estimators._posynomial._problem import PosynomialProblem
-from paceline.estimators._posynomial._prune import prune
+from paceline.estimators._posynomial._prune import n_shown, prune
 from paceline.estimators._posynomial._rows import Layout
 from paceline.estimators._posynomial._solve import Solution, descend, renumber, smoothing_of
 
-N_ROUNDS = 8
+_N_ROUNDS = 8
 _SHARE = 0.15  # of all constants that come back at a time
 _N_STEPS = 6
 
 
-def prune_to(
+def exchange(
     problem: PosynomialProblem,
     solution: Solution,
     layout: Layout,
     max_slots: int,
     rng: np.random.Generator,
-    n_rounds: int = N_ROUNDS,
 ) -> Solution:
     """Return the best of several solutions with at most `max_slots` constants."""
-    best = prune(problem, solution, layout, max_slots)
-    if best.n_slots < max_slots:  # nothing went that the data ask for
-        return best
-    smoothing = smoothing_of(problem, best)
+    if n_shown(problem, solution) < max_slots:  # nothing went that the data ask for
+        return solution
+    best, smoothing = solution, smoothing_of(problem, solution)
     least = problem.cost(best.constants, best.kinds, smoothing)
-    for _ in range(n_rounds):
+    for _ in range(_N_ROUNDS):
         freed = descend(problem, _free_some(best, rng), smoothing, _N_STEPS)
         other = prune(problem, freed, layout, max_slots)
         cost = problem.cost(other.constants, other.kinds, smoothing)

@@ -79,7 +79,7 @@ def _python_factors(
     lines = []
     for name, group in factors.items():
         known = {level: float(factor) for level, factor in group.items()}
-        lines.append(f"    {target} *= {known!r}.get({words[name]}, 1.0)")
+        lines.append(f"    {target} *= {known!r}.get({words[name]}, {average_factor(group)!r})")
     return lines
 
 
@@ -185,11 +185,13 @@ class _Symbols:
     def factors(self, factors: Mapping[str, Mapping[str, float]]) -> Any:
         product = self.sympy.Integer(1)
         for name, group in useful(factors).items():
+            average = average_factor(group)
             if name in self.chosen:
-                product *= self.number(group.get(self.chosen[name], 1.0))
+                product *= self.number(group.get(self.chosen[name], average))
                 continue
+            product *= self.number(average)
             for level, factor in group.items():
-                product *= self.number(factor) ** self.mark(name, level)
+                product *= self.number(factor / average) ** self.mark(name, level)
         return product
 
     def mark(self, name: str, level: str) -> Any:
@@ -247,8 +249,14 @@ def to_numpy(expression: PosynomialExpression) -> Callable[..., Any]:
     return time_s
 
 
+def average_factor(group: Mapping[str, float]) -> float:
+    """Return the geometric mean of the factors of a parameter: what an unseen level has."""
+    logs = np.log(list(group.values()))
+    return float(np.exp(logs.mean())) if logs.any() else 1.0
+
+
 def useful(factors: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
-    """Return the groups of which some level differs from an average one."""
+    """Return the groups of which some level has a factor other than 1."""
     return {
         name: group
         for name, group in factors.items()

@@ -23,6 +23,7 @@ from paceline.estimators._posynomial._composed import (
     unmeasured,
     with_composed,
 )
+from paceline.estimators._posynomial._export import average_factor
 
 Factors = Mapping[str, Mapping[str, float]]
 
@@ -36,7 +37,7 @@ class PosynomialTerm:
     Parameters
     ----------
     coefficient_s
-        c_k in seconds: the term where every parameter is 1 and every level an average one.
+        c_k in seconds: the term where every parameter is 1 and every level has the factor 1.
     powers
         The power of every numeric parameter that the term depends on.
     factors
@@ -63,8 +64,8 @@ class PosynomialExpression:
     terms
         The summands.
     factors
-        Factors of levels that all terms share; their geometric mean is 1, and an unseen level
-        has the factor 1.
+        Factors of levels that all terms share. An unseen level has the geometric mean of the
+        factors of its parameter.
     stand_ins
         For every numeric parameter the value that is read in place of 0.
     zero_factors
@@ -97,11 +98,15 @@ class PosynomialExpression:
 
     @property
     def n_constants(self) -> int:
-        """Number of independent constants: coefficients, powers, free level factors."""
-        groups = [*self.factors.values(), *(g for t in self.terms for g in t.factors.values())]
+        """Number of independent constants: coefficients, powers, different level factors."""
         n_zeros = sum(f != 1.0 for zeros in self._all_zeros for f in zeros.values())
         n_powers = sum(1 + len(t.powers) for t in self.terms)
-        return n_powers + n_zeros + sum(map(_n_free, groups))
+        return n_powers + n_zeros + sum(map(self._n_free, self.factors))
+
+    def _n_free(self, name: str) -> int:
+        """Return how many factors other than 1 the levels of a parameter have, in all terms."""
+        groups = [self.factors[name], *(term.factors.get(name, {}) for term in self.terms)]
+        return len({round(np.log(f), 9) for group in groups for f in group.values()} - {0.0})
 
     @property
     def _all_zeros(self) -> list[Mapping[str, float]]:
@@ -137,13 +142,14 @@ class PosynomialExpression:
         return unmeasured(X, self.composed, self.factors)
 
     def composed_range(self, composed: Composed) -> tuple[float, float]:
-        """Return the logarithms of the least and the largest factor of a composed parameter.
+        """Return the logarithms of the least and the largest factor over that of an unseen level.
 
         Of factors that terms have for themselves, the extremes of any term count.
         """
         shared = self.factors[composed.name]
         own = [term.factors.get(composed.name, {}) for term in self.terms]
-        logs = [np.log(f * group.get(k, 1.0)) for k, f in shared.items() for group in own]
+        groups = [{k: f * group.get(k, 1.0) for k, f in shared.items()} for group in own]
+        logs = [np.log(f / average_factor(g)) for g in groups for f in g.values()]
         return min(*logs, 0.0), max(*logs, 0.0)
 
     def _log(self, values: pd.Series[Any]) -> Vector:
@@ -254,7 +260,8 @@ def log_factors(factors: Factors, X: pd.DataFrame) -> Vector:
     total = np.zeros(len(X))
     for name, group in factors.items():
         codes, distinct = pd.factorize(X[name], use_na_sentinel=False)
-        known = np.array([np.log(group.get(level_name(value), 1.0)) for value in distinct])
+        average = average_factor(group)
+        known = np.array([np.log(group.get(level_name(value), average)) for value in distinct])
         total += known[codes]
     return total
 
@@ -265,11 +272,6 @@ def _log_zeros(zero_factors: Mapping[str, float], X: pd.DataFrame) -> Vector:
     for name, factor in zero_factors.items():
         total += np.where(X[name].to_numpy(dtype=float) == 0, np.log(factor), 0.0)
     return total
-
-
-def _n_free(group: Mapping[str, float]) -> int:
-    """Return the number of different factors, one of which is fixed by the mean of 1."""
-    return max(len({round(np.log(f), 9) for f in group.values()}) - 1, 0)
 
 
 def _named_factors(factors: Factors, prefix: str) -> dict[str, float]:

@@ -15,7 +15,8 @@ from paceline.estimators._posynomial._solve import Solution
 
 _MAX_SCATTER = 1.0
 CLOSE = 1.0  # standard errors of the difference
-_DOUBT = 1.05  # over the root of the draws: what a mean of absolute errors is uncertain by
+_DOUBT = 0.3  # over the root of the draws: a share of what a mean of errors is uncertain by
+_RARE = 0.95  # quantile of the errors of the best expression: larger ones count as that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,6 @@ class FrontMember:
     ----------
     n_terms
         Number of terms.
-    owns_levels
-        Whether terms may have level factors of their own.
     n_constants
         Number of independent constants.
     error
@@ -37,7 +36,6 @@ class FrontMember:
     """
 
     n_terms: int
-    owns_levels: bool
     n_constants: int
     error: float
     standard_error: float
@@ -46,7 +44,6 @@ class FrontMember:
         """Return the member as plain data."""
         return {
             "n_terms": self.n_terms,
-            "owns_levels": self.owns_levels,
             "n_constants": self.n_constants,
             "error": None if np.isnan(self.error) else self.error,
             "standard_error": None if np.isnan(self.standard_error) else self.standard_error,
@@ -58,7 +55,6 @@ class FrontMember:
         error, spread = data["error"], data["standard_error"]
         return cls(
             n_terms=int(data["n_terms"]),
-            owns_levels=bool(data["owns_levels"]),
             n_constants=int(data["n_constants"]),
             error=float("nan") if error is None else float(error),
             standard_error=float("nan") if spread is None else float(spread),
@@ -72,7 +68,7 @@ class Front:
     Parameters
     ----------
     members
-        Fewest constants first.
+        Fewest terms first.
     chosen
         Place of the default: the fewest terms that are as good as the best.
     most_accurate
@@ -155,9 +151,11 @@ def choose(
 ) -> tuple[int, int]:
     """Return the places of the default choice and of the least error, of those allowed.
 
-    Two expressions are compared row by row: what they both find hard says nothing about which
-    is better, so the standard error is that of the mean difference. A gain within what so many
-    draws leave in doubt of the mean error itself is not worth a term.
+    The best has the least mean error. Others are compared with it row by row: what both find
+    hard says nothing about which is better, so the standard error is that of the mean
+    difference. Errors beyond what the best rarely exceeds count as that much, for a few rows
+    that no expression foresees would drown the others. A gain within what so many draws leave
+    in doubt of the mean error itself is not worth a term.
     """
     means = np.array([m.error for m in members])
     if np.isnan(means).all():
@@ -168,13 +166,13 @@ def choose(
         if (m.n_terms == n_terms if n_terms else m.n_constants <= max_constants or m.n_terms == 1)
     ]
     top = min(allowed, key=lambda i: means[i])
-    least = noticed(groups) * means[top]
-    within = [
-        i
-        for i in allowed
-        if means[i] - means[top]
-        <= max(CLOSE * standard_error(errors[i] - errors[top], groups), least)
-    ]
+    counted = [np.minimum(e, np.quantile(errors[top], _RARE)) for e in errors]
+    least = noticed(groups) * counted[top].mean()
+    within = []
+    for i in allowed:
+        worse = counted[i] - counted[top]
+        if worse.mean() <= max(CLOSE * standard_error(worse, groups), least):
+            within.append(i)
     return min(within, key=lambda i: (members[i].n_terms, members[i].n_constants)), top
 
 

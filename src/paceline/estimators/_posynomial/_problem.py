@@ -6,6 +6,7 @@ of a smoothed ``|log predicted - log measured|`` plus ridges on powers and level
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from paceline.estimators._columns import Array, Index
+from paceline.estimators._expected import expected_powers
 from paceline.estimators._posynomial._rows import Rows
 
 MAX_POWER = 4.0
@@ -30,20 +32,37 @@ class Strengths:
     power
         Of the powers.
     level
-        Of the logarithms of the factors that all terms share.
-    own_level
-        Of those that a term has for itself; None when levels are shared by all terms.
+        Of the logarithms of level factors.
     price
         What a constant must gain to be kept, as a multiple of Akaike's limit.
     """
 
     power: float
     level: float
-    own_level: float | None
     price: float = 1.0
 
 
-NEUTRAL = Strengths(power=0.0, level=0.0, own_level=None)
+NEUTRAL = Strengths(power=0.0, level=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """Powers that the first term is drawn to, and how many times as strongly as to 0."""
+
+    powers: Array
+    firmness: Array
+
+    @classmethod
+    def by_names(cls, names: Iterable[str], firmness: float) -> Expected | None:
+        """Return what names of parameters let one expect, held so firmly; None: nothing."""
+        names = list(names)
+        known = expected_powers(names)
+        if not known:
+            return None
+        return cls(
+            powers=np.array([known.get(name, 0.0) for name in names]),
+            firmness=np.array([firmness if name in known else 1.0 for name in names]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,40 +75,34 @@ class Constants:
         log c_k (K).
     powers
         p_ki (K, numeric).
-    shared
-        Log-factors of the marks, of all terms (marks).
-    own
-        Log-factors of the marks, of each term for itself (K, marks); no columns when shared.
+    levels
+        Log-factors of the marks (K, marks).
     """
 
     base: Array
     powers: Array
-    shared: Array
-    own: Array
+    levels: Array
 
     def flat(self) -> Array:
         """Return all constants in one vector."""
-        return np.concatenate([self.base, self.powers.ravel(), self.shared, self.own.ravel()])
+        return np.concatenate([self.base, self.powers.ravel(), self.levels.ravel()])
 
     def like(self, x: Array) -> Constants:
         """Return constants of this shape with the values of a vector."""
         k = len(self.base)
-        end_powers = k + self.powers.size
-        end_shared = end_powers + len(self.shared)
+        end = k + self.powers.size
         return Constants(
             base=x[:k],
-            powers=x[k:end_powers].reshape(self.powers.shape),
-            shared=x[end_powers:end_shared],
-            own=x[end_shared:].reshape(self.own.shape),
+            powers=x[k:end].reshape(self.powers.shape),
+            levels=x[end:].reshape(self.levels.shape),
         )
 
-    def with_term(self, base: float, powers: Array, own: Array) -> Constants:
+    def with_term(self, base: float, powers: Array, levels: Array) -> Constants:
         """Return the constants with one more term."""
-        return replace(
-            self,
+        return Constants(
             base=np.append(self.base, base),
             powers=np.vstack([self.powers, powers]),
-            own=np.vstack([self.own, own]),
+            levels=np.vstack([self.levels, levels]),
         )
 
 
@@ -110,8 +123,8 @@ class PosynomialProblem:
     independence
         Number of independent draws per row: rows of one group err together, so many of them
         count as one.
-    firmness
-        How many times as strong the ridge on the powers of each parameter is; None: 1.
+    expected
+        What is known of the powers of the first term before anything was measured.
     """
 
     rows: Rows
@@ -119,7 +132,7 @@ class PosynomialProblem:
     weights: Array
     strengths: Strengths
     independence: float = 1.0
-    firmness: Array | None = None
+    expected: Expected | None = None
 
     @property
     def n_draws(self) -> float:
@@ -142,8 +155,7 @@ class PosynomialProblem:
 
     def _logs(self, c: Constants, kinds: Kinds) -> Array:
         """Return the logarithm of every term (terms, rows)."""
-        marks = c.shared + c.own if c.own.size else np.tile(c.shared, (len(c.base), 1))
-        factors = np.concatenate([c.base[:, None], c.powers, marks], axis=1)
+        factors = np.concatenate([c.base[:, None], c.powers, c.levels], axis=1)
         return np.asarray(factors @ self.rows.features + self.rows.collectives.T[list(kinds)])
 
     def residuals(self, c: Constants, kinds: Kinds) -> Array:
@@ -155,73 +167,123 @@ class PosynomialProblem:
         r = self.residuals(c, kinds)
         fit = self.weights @ (np.sqrt(r * r + smoothing * smoothing) - smoothing)
         over = _beyond(c.powers)
-        return float(fit + self.stiffness(c) @ c.flat() ** 2 + _WALL * (over * over).sum())
+        ridge = self.stiffness(c) @ (c.flat() - self.means(c)) ** 2
+        return float(fit + ridge + _WALL * (over * over).sum())
 
-    def expand(
-        self, c: Constants, kinds: Kinds, smoothing: float, slots: Any = None
-    ) -> tuple[float, Array, Array]:
-        """Return the cost, its gradient and its Gauss-Newton Hessian by every slot.
+    def moves(self, c: Constants, slots: Index) -> Moves:
+        """Return which constants move, and together with which.
 
         A slot is a number that one constant has, or that several share; -1 marks constants that
-        do not move. None: every constant has its own.
+        do not move.
         """
+        terms, features = _origins(*c.powers.shape, c.levels.shape[1])
+        places = np.flatnonzero(slots >= 0)
+        places = places[np.lexsort((terms[places], slots[places]))]
+        pairs = slots[places] * len(c.base) + terms[places]
+        firsts = _firsts(pairs)
+        return Moves(
+            places=places,
+            slots=_firsts(slots[places]),
+            terms=terms[places][firsts],
+            features=_add_up(self.rows.features[features[places]], firsts),
+            pairs=_firsts(slots[places][firsts]),
+        )
+
+    def expand(
+        self, c: Constants, kinds: Kinds, smoothing: float, moves: Moves
+    ) -> tuple[float, Array, Array]:
+        """Return the cost, its gradient and its Gauss-Newton Hessian by every slot."""
         logs = self._logs(c, kinds)
         total = _log_total(logs)
         r = total - self.target
         size = np.sqrt(r * r + smoothing * smoothing)
-        x, stiffness, over = c.flat(), self.stiffness(c), _beyond(c.powers)
+        x, stiffness, over = c.flat() - self.means(c), self.stiffness(c), _beyond(c.powers)
         cost = self.weights @ (size - smoothing) + stiffness @ x**2 + _WALL * (over * over).sum()
         slope, bend = 2.0 * stiffness * x, 2.0 * stiffness + 1e-9
         wall = slice(len(c.base), len(c.base) + c.powers.size)
         slope[wall] += 2.0 * _WALL * over.ravel()
         bend[wall] += 2.0 * _WALL * (over != 0).ravel()
-        places, firsts = _order(np.arange(len(x)) if slots is None else slots)
-        jacobian = _add_up(self._jacobian(np.exp(logs - total), c, places), firsts)
-        gradient = jacobian @ (self.weights * r / size) + _add_up(slope[places], firsts)
+        jacobian = moves.jacobian(np.exp(logs - total))
+        gradient = jacobian @ (self.weights * r / size) + moves.add_up(slope)
         jacobian *= np.sqrt(self.weights / size)
         hessian = jacobian @ jacobian.T  # of one array with itself: half the work
-        hessian.flat[:: len(hessian) + 1] += _add_up(bend[places], firsts)
+        hessian.flat[:: len(hessian) + 1] += moves.add_up(bend)
         return float(cost), gradient, hessian
 
     def stiffness(self, c: Constants) -> Array:
-        """Return how strongly each constant is pulled to 0."""
+        """Return how strongly each constant is pulled to its mean."""
         s, n = self.strengths, self.n_draws
-        firmness = np.ones(c.powers.shape[1]) if self.firmness is None else self.firmness
-        parts = [
-            np.zeros(len(c.base)),
-            np.tile(firmness * s.power / n, len(c.base)),
-            np.full(len(c.shared), s.level / n),
-            np.full(c.own.size, (s.own_level or 0.0) / n),
-        ]
-        return np.concatenate(parts)
+        k, n_powers = c.powers.shape
+        found = np.full(k + c.powers.size + c.levels.size, s.level / n)
+        found[:k] = 0.0
+        found[k : k + c.powers.size] = s.power / n
+        if self.expected is not None:
+            found[k : k + n_powers] *= self.expected.firmness
+        return found
 
-    def _jacobian(self, shares: Array, c: Constants, places: Any) -> Array:
-        """Return the derivative of log t by the constants at `places`, one row each."""
-        terms, features = _origins(*c.powers.shape, len(c.shared), bool(c.own.size))
-        whole = np.concatenate([shares, np.ones((1, shares.shape[1]))])
-        return np.asarray(whole[terms[places]] * self.rows.features[features[places]])
+    def means(self, c: Constants) -> Array:
+        """Return what each constant is pulled to: 0, or the expected power of the first term."""
+        k, n_powers = c.powers.shape
+        found = np.zeros(k + c.powers.size + c.levels.size)
+        if self.expected is not None:
+            found[k : k + n_powers] = self.expected.powers
+        return found
 
 
-def _order(slots: Index) -> tuple[Index, Index]:
-    """Return the places of moving constants by slot, and where in them every slot begins."""
-    places = np.flatnonzero(slots >= 0)
-    places = places[np.argsort(slots[places], kind="stable")]
-    return places, np.flatnonzero(np.diff(slots[places], prepend=-1))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """Which constants of a problem move together; prepared once for many steps.
+
+    Parameters
+    ----------
+    places
+        Moving constants by slot, and by term within one.
+    slots
+        Where in them every slot begins.
+    terms, features
+        For every slot in every term that it occurs in: the term, and the sum of what its
+        constants multiply there (rows of the problem are columns).
+    pairs
+        Where in those every slot begins.
+    """
+
+    places: Index
+    slots: Index
+    terms: Index
+    features: Array
+    pairs: Index
+
+    @property
+    def n_terms(self) -> Array:
+        """In how many terms every slot occurs."""
+        return np.diff(np.append(self.pairs, len(self.terms))).astype(float)
+
+    def jacobian(self, shares: Array) -> Array:
+        """Return the derivative of log t by every slot, given the shares of the terms."""
+        return _add_up(shares[self.terms] * self.features, self.pairs)
+
+    def add_up(self, values: Array) -> Array:
+        """Return the sums over the constants of every slot."""
+        return _add_up(values[self.places], self.slots)
+
+
+def _firsts(numbers: Index) -> Index:
+    """Return where in a sorted array every number begins."""
+    return np.flatnonzero(np.diff(numbers, prepend=-1))
 
 
 def _add_up(rows: Array, firsts: Index) -> Array:
-    """Return the sums over the constants of every slot."""
+    """Return sums of neighbouring rows."""
     return rows if len(firsts) == len(rows) else np.add.reduceat(rows, firsts, axis=0)
 
 
 @lru_cache(maxsize=64)
-def _origins(k: int, n_powers: int, n_marks: int, owns: bool) -> tuple[Index, Index]:
-    """Return for every constant its term (the last: all of them) and the feature it multiplies."""
-    terms, marks = np.arange(k), 1 + n_powers + np.arange(n_marks)
-    n_own = n_marks if owns else 0
-    of_term = [terms, np.repeat(terms, n_powers), np.full(n_marks, k), np.repeat(terms, n_own)]
-    of_feature = [np.zeros(k, dtype=np.intp), np.tile(1 + np.arange(n_powers), k), marks]
-    of_feature += [np.tile(marks, k if n_own else 0)]
+def _origins(k: int, n_powers: int, n_marks: int) -> tuple[Index, Index]:
+    """Return for every constant its term and the feature it multiplies."""
+    terms = np.arange(k)
+    powers, marks = 1 + np.arange(n_powers), 1 + n_powers + np.arange(n_marks)
+    of_term = [terms, np.repeat(terms, n_powers), np.repeat(terms, n_marks)]
+    of_feature = [np.zeros(k, dtype=np.intp), np.tile(powers, k), np.tile(marks, k)]
     return np.concatenate(of_term), np.concatenate(of_feature)
 
 

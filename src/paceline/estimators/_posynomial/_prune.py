@@ -1,13 +1,15 @@
 """Constants that the data do not ask for are set to 0, or to the value of another level.
 
+Of a power that is expected, 0 means the expected one.
+
 How much the cost rises when a linear combination d'x of constants is forced to 0 and all others
 settle anew is known beforehand from the Hessian: ``(d'x)^2 / 2 d' inv(H) d`` (Hassibi & Stork,
 "Second order derivatives for network pruning: Optimal Brain Surgeon", NIPS 1992). Tried are every
-constant alone and the difference of every two levels of one parameter in one term, so a term has
-factors of its own only for the levels where the data ask for them, and levels that do not differ
+constant alone and the difference of every two levels of one parameter, in one term or in two, so
+terms have factors of their own only where the data ask for them, and levels that do not differ
 share one. The limit is Akaike's under Laplace noise, ``1 / n`` of the cost for every constant, or
-for what is shown to people the stricter one of Schwarz, ``log(n) / 2 n``; where constants are
-shrunk instead, a tenth of it.
+for what is shown to people the stricter one of Schwarz, ``log(n) / 2 n``, for every term that a
+factor occurs in; where constants are shrunk instead, a tenth of it.
 """
 
 from __future__ import annotations
@@ -46,21 +48,16 @@ def prune(
     worth = problem.strengths.price * (np.log(n) / (2 * n) if is_strict else 1 / n)
     while True:
         smoothing = smoothing_of(problem, solution)
-        pruned = _prune_some(problem, solution, layout, smoothing, max_slots, worth)
+        pruned = _prune_some(problem, solution, layout, smoothing, max_slots, worth, is_strict)
         if pruned is solution:
             return polish(problem, solution)
         solution = descend(problem, pruned, smoothing, _N_STEPS)
 
 
-def share_levels(solution: Solution) -> Solution:
-    """Return a single term with the factors of its levels where terms to come will share them."""
-    c = solution.constants
-    if not c.own.size:
-        return solution
-    shared = replace(c, shared=c.shared + c.own[0], own=np.zeros_like(c.own))
-    slots = np.arange(len(c.flat()))
-    slots[len(slots) - c.own.size :] = -1
-    return replace(solution, constants=shared, slots=slots)
+def n_shown(problem: PosynomialProblem, solution: Solution) -> int:
+    """Return how many numbers a reader sees: those that move, and powers at what is expected."""
+    stays = (solution.slots < 0) & (problem.means(solution.constants) != 0)
+    return solution.n_slots + int(stays.sum())
 
 
 def _prune_some(
@@ -70,28 +67,38 @@ def _prune_some(
     smoothing: float,
     max_slots: int | None,
     worth: float,
+    is_strict: bool,
 ) -> Solution:
     c = solution.constants
-    cost, _, hessian = problem.expand(c, solution.kinds, smoothing, solution.slots)
-    n_over = len(hessian) - max_slots if max_slots else 0
-    limits = _Limits(worth=worth * cost, n_over=n_over, allowance=_RISE_AT_ONCE * cost)
+    moves = problem.moves(c, solution.slots)
+    cost, _, hessian = problem.expand(c, solution.kinds, smoothing, moves)
+    n_over = n_shown(problem, solution) - max_slots if max_slots else 0
+    shares = moves.n_terms if is_strict else np.ones(len(hessian))
+    limits = _Limits(
+        worth=worth * cost, n_over=n_over, allowance=_RISE_AT_ONCE * cost, shares=shares
+    )
     first = np.unique(solution.slots, return_index=True)[1][-len(hessian) :]
-    x, owners = _remove(c.flat()[first], hessian, _families(c, layout)[first], limits)
+    means = problem.means(c)
+    x, owners = _remove((c.flat() - means)[first], hessian, _families(c, layout)[first], limits)
     if (owners == np.arange(len(owners))).all():
         return solution
     slots = np.append(owners, -1)[solution.slots]
     values = np.where(slots >= 0, np.append(x, 0.0)[slots], 0.0)
-    flat = np.where(solution.slots >= 0, values, c.flat())
+    flat = np.where(solution.slots >= 0, values + means, c.flat())
     return replace(solution, constants=c.like(flat), slots=renumber(slots))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """The rise that a constant is worth, how many are too many, the rise allowed at once."""
+    """The rise that a constant is worth, how many are too many, the rise allowed at once.
+
+    Of a rise that ends a slot, each of its `shares` must be worth a constant.
+    """
 
     worth: float
     n_over: int
     allowance: float
+    shares: Array
 
 
 def _remove(x: Array, hessian: Array, families: Index, limits: _Limits) -> tuple[Array, Index]:
@@ -100,10 +107,12 @@ def _remove(x: Array, hessian: Array, families: Index, limits: _Limits) -> tuple
     inverse: Array = np.asarray(np.linalg.inv(hessian), dtype=float)
     least = max(limits.n_over // 8, 1)
     for n_gone in range(max(int(_AT_ONCE * len(x)), least)):
-        rises = _rises(x, inverse, np.where(owners == np.arange(len(x)), families, -2))
+        left = np.where(owners == np.arange(len(x)), families, -2)
+        rises = _rises(x, inverse, left, limits.shares)
         i, j = np.unravel_index(int(np.argmin(rises)), rises.shape)
         spent += float(rises[i, j])
         is_dear = rises[i, j] > limits.worth and n_gone >= limits.n_over
+        is_dear |= not np.isfinite(rises[i, j])  # only coefficients are left
         if is_dear or (n_gone >= least and spent > limits.allowance):
             break
         lean = inverse[i] if i == j else inverse[i] - inverse[j]
@@ -115,7 +124,7 @@ def _remove(x: Array, hessian: Array, families: Index, limits: _Limits) -> tuple
     return x, owners
 
 
-def _rises(x: Array, inverse: Array, families: Index) -> Array:
+def _rises(x: Array, inverse: Array, families: Index, shares: Array) -> Array:
     """Return how the cost rises when slot i is slot j (i < j), or is 0 (i = j).
 
     Families are -2 of slots that are gone, -1 of coefficients, 0 of powers: those do not pair.
@@ -128,17 +137,14 @@ def _rises(x: Array, inverse: Array, families: Index) -> Array:
     rises = (x[:, None] - x) ** 2 / (2.0 * np.maximum(widths, tiny))
     rises = np.where(pairs, rises, np.inf)
     alone = np.where(families >= 0, x * x / (2.0 * np.maximum(width, tiny)), np.inf)
-    np.fill_diagonal(rises, alone)
+    np.fill_diagonal(rises, alone / shares)
     return np.asarray(rises)
 
 
 def _families(c: Constants, layout: Layout) -> Index:
-    """Return a number per constant: levels of one parameter in one place have the same."""
-    k, n_marks = len(c.base), len(c.shared)
+    """Return a number per constant: levels of one parameter have the same, in all terms."""
+    k, n_marks = c.levels.shape
     group = np.zeros(n_marks, dtype=np.intp)
     for number, (_, columns) in enumerate(layout.groups, 1):
         group[columns] = number
-    n_groups = len(layout.groups)
-    own = [np.where(group > 0, group + (i + 1) * n_groups, 0) for i in range(k)]
-    parts = [np.full(k, -1), np.zeros(c.powers.size, dtype=np.intp), group]
-    return np.concatenate([*parts, *(own if c.own.size else [])])
+    return np.concatenate([np.full(k, -1), np.zeros(c.powers.size, dtype=np.intp), *[group] * k])

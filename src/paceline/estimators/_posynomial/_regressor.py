@@ -22,7 +22,7 @@ from paceline.estimators._posynomial._front import (
     most_accurate,
     standard_error,
 )
-from paceline.estimators._posynomial._problem import NEUTRAL, PosynomialProblem
+from paceline.estimators._posynomial._problem import NEUTRAL, Expected, PosynomialProblem
 from paceline.estimators._posynomial._proposals import by_chance, compose, propose
 from paceline.estimators._posynomial._rows import Layout, layout_of
 from paceline.estimators._posynomial._simplify import express, tidy
@@ -35,6 +35,7 @@ _FOLDED_ROWS = 4_000  # in all folds together: of few rows, fits without a fifth
 _MAX_CHOICE_ROWS = 800  # to choose with, none alike; the final fit takes all
 _MAX_GROUPED_ROWS = 2_400
 _N_ROWS_PER_TERM = 8
+_FIRMNESS = 20.0  # of an expected power, in strengths of the ridge on one that is not known
 _N_DRAWS_PER_CONSTANT = 2  # of more than one term; held-out errors of few groups flatter terms
 
 
@@ -55,7 +56,8 @@ class PosynomialRegressor(BaseTimeRegressor):
         Most terms that are tried.
     max_constants
         Most constants of more than one term. Unless `n_terms` is given, there are also at most
-        half as many as configurations, or as groups where rows are grouped.
+        half as many as configurations, or as groups where rows are grouped, beside powers that
+        names of parameters let one expect.
     strength
         Of the ridge on powers, in units of the weight of one row, or of one group of rows.
     compose
@@ -79,7 +81,8 @@ class PosynomialRegressor(BaseTimeRegressor):
     -----
     A parameter that counts devices may enter a term as ``1 - 1/n``. A 0 of a numeric parameter
     has a factor of its own. Negative numbers are refused. Terms share the factors of levels but
-    where the data ask for more, and levels that do not differ have one factor. Of times that
+    where the data ask for more, and levels that do not differ have one factor. Powers of the
+    first term are drawn to those that names let one expect, as if by two rows. Of times that
     scatter, the expression is what has the least mean percentage error, which is below the median.
 
     Examples
@@ -151,7 +154,7 @@ class PosynomialRegressor(BaseTimeRegressor):
             tried = self._compose(measured, tried)
         self.layout_, self.candidates_ = tried.layout, tried.candidates
         self.front_, self.best_allowed_ = tried.front(), tried.top
-        whole = tried.candidates.whole_problem(measured.problem(tried.layout), tried.chosen)
+        whole = tried.candidates.with_strengths(measured.problem(tried.layout))
         solution, lower = (
             tried.candidates.solution(tried.chosen),
             tried.candidates.lower(tried.chosen),
@@ -163,7 +166,9 @@ class PosynomialRegressor(BaseTimeRegressor):
         """Return the expressions of one layout and the choice among them."""
         problem = measured.choice(layout)
         n_terms = self._n_tried(len(measured.times)) if measured.folds else self.n_terms or 1
-        max_constants = self._most_constants(n_terms, problem.independence * len(measured.times))
+        n_known = int(np.count_nonzero(problem.expected.powers)) if problem.expected else 0
+        n_draws = problem.independence * len(measured.times)
+        max_constants = self._most_constants(n_terms, n_draws, n_known)
         candidates = Candidates(
             problem,
             layout,
@@ -208,10 +213,10 @@ class PosynomialRegressor(BaseTimeRegressor):
             return self.n_terms
         return int(np.clip(n_rows // _N_ROWS_PER_TERM, 1, self.max_terms))
 
-    def _most_constants(self, n_terms: int, n_draws: float) -> int:
+    def _most_constants(self, n_terms: int, n_draws: float, n_known: int) -> int:
         if self.n_terms is not None:
             return self.max_constants
-        enough = max(int(n_draws / _N_DRAWS_PER_CONSTANT), 2 * n_terms)
+        enough = max(int(n_draws / _N_DRAWS_PER_CONSTANT), 2 * n_terms) + n_known
         return min(self.max_constants, enough)
 
     def _check_choices(self) -> None:
@@ -276,6 +281,7 @@ def _problem(
         weights=np.full(len(times), 1.0 / len(times)),
         strengths=NEUTRAL,
         independence=independence,
+        expected=Expected.by_names(layout.stand_ins, _FIRMNESS),
     )
 
 

@@ -62,7 +62,7 @@ def drop_idle_terms(problem: PosynomialProblem, solution: Solution) -> Solution:
 
 
 def _keep_terms(c: Constants, kept: Any) -> Constants:
-    return replace(c, base=c.base[kept], powers=c.powers[kept], own=c.own[kept])
+    return Constants(base=c.base[kept], powers=c.powers[kept], levels=c.levels[kept])
 
 
 def round_powers(problem: PosynomialProblem, solution: Solution, smoothing: float) -> Solution:
@@ -76,6 +76,8 @@ def round_powers(problem: PosynomialProblem, solution: Solution, smoothing: floa
     for k, i, value in _wishes(solution.constants.powers):
         c = solution.constants
         place = n_terms + k * c.powers.shape[1] + i
+        if solution.slots[place] < 0:
+            continue
         x, slots = c.flat(), solution.slots.copy()
         x[place], slots[place] = value, -1
         moved = replace(solution, constants=c.like(x), slots=renumber(slots))
@@ -101,32 +103,34 @@ def _wishes(powers: Array) -> list[tuple[int, int, float]]:
 
 
 def express(solution: Solution, layout: Layout) -> PosynomialExpression:
-    """Return a solution as an expression in seconds, largest coefficient first."""
-    c = _centre(solution.constants, layout)
-    terms = [_term(c, k, solution.kinds[k], layout) for k in range(len(c.base))]
+    """Return a solution as an expression in seconds; what all terms have alike is shared."""
+    c = _absorb(solution.constants, layout)
+    is_shared = np.ptp(c.levels, axis=0) == 0.0
+    for _, columns in layout.groups:
+        is_shared[columns] = is_shared[columns].all()
+    shared, own = np.where(is_shared, c.levels[0], 0.0), np.where(is_shared, 0.0, c.levels)
+    terms = [_term(c, own[k], k, solution.kinds[k], layout) for k in range(len(c.base))]
     return PosynomialExpression(
         terms=tuple(terms),
-        factors=_factors(c.shared, layout) | _idle_factors(layout),
+        factors=_factors(shared, layout) | _idle_factors(layout),
         stand_ins=dict(layout.stand_ins),
-        zero_factors=_zero_factors(c.shared, layout),
+        zero_factors=_zero_factors(shared, layout),
         composed=layout.composed,
     )
 
 
-def _centre(c: Constants, layout: Layout) -> Constants:
-    """Return the same expression with a mean log-factor of 0 over the levels of every group."""
-    base, shared, own = c.base.copy(), c.shared.copy(), c.own.copy()
+def _absorb(c: Constants, layout: Layout) -> Constants:
+    """Return the same expression without groups of levels whose factors are all the same."""
+    base, levels = c.base.copy(), c.levels.copy()
     for _, columns in layout.groups:
-        base += shared[columns].mean()
-        shared[columns] -= shared[columns].mean()
-        if own.size:
-            means = own[:, columns].mean(axis=1)
-            base += means
-            own[:, columns] -= means[:, None]
-    return replace(c, base=base, shared=shared, own=own)
+        group = levels[:, columns]
+        same = np.where(np.ptp(group, axis=1) == 0.0, group[:, 0], 0.0)
+        base += same
+        group -= same[:, None]
+    return replace(c, base=base, levels=levels)
 
 
-def _term(c: Constants, k: int, kind: int, layout: Layout) -> PosynomialTerm:
+def _term(c: Constants, own: Array, k: int, kind: int, layout: Layout) -> PosynomialTerm:
     names = list(layout.stand_ins)
     powers = {n: float(p) for n, p in zip(names, c.powers[k], strict=True) if p != 0.0}
     # logarithms are centred: c_k is the term where every parameter is 1
@@ -134,9 +138,9 @@ def _term(c: Constants, k: int, kind: int, layout: Layout) -> PosynomialTerm:
     return PosynomialTerm(
         coefficient_s=float(np.exp(np.clip(c.base[k] - shift, -690.0, 690.0))),
         powers=powers,
-        factors=_factors(c.own[k], layout) if c.own.size else {},
+        factors=_factors(own, layout),
         collective=layout.devices[kind - 1] if kind else None,
-        zero_factors=_zero_factors(c.own[k], layout) if c.own.size else {},
+        zero_factors=_zero_factors(own, layout),
     )
 
 

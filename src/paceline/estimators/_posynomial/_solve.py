@@ -50,37 +50,17 @@ def renumber(slots: Any) -> Any:
     return numbers
 
 
-def grow_path(problem: PosynomialProblem, n_terms: int, random_state: int) -> list[Solution]:
-    """Return the best expression found with 1, 2, ... `n_terms` terms."""
-    rng = np.random.default_rng(random_state)
-    medium = thin(problem, N_POLISH_ROWS, rng)
-    path = [polish(medium, first_term(problem))]
-    while len(path) < n_terms:
-        path.append(add_term(medium, path[-1], rng))
-    return path
-
-
 def first_term(problem: PosynomialProblem) -> Solution:
-    """Return a constant: the start of every path."""
-    n_marks = problem.rows.marks.shape[1]
-    is_shared = problem.strengths.own_level is None
+    """Return a constant, or what is expected: the start of every path."""
+    powers = np.zeros((1, problem.rows.logs.shape[1]))
+    if problem.expected is not None:
+        powers = powers + problem.expected.powers
     constants = Constants(
-        base=np.array([np.median(problem.target)]),
-        powers=np.zeros((1, problem.rows.logs.shape[1])),
-        shared=np.zeros(n_marks),
-        own=np.zeros((1, 0 if is_shared else n_marks)),
+        base=np.array([np.median(problem.target - problem.rows.logs @ powers[0])]),
+        powers=powers,
+        levels=np.zeros((1, problem.rows.marks.shape[1])),
     )
-    return Solution(constants=constants, kinds=(0,), slots=_either(constants))
-
-
-def _either(c: Constants) -> Any:
-    """Return the slots while growing: shared levels move or a term's own, not both."""
-    n_all, n_shared = len(c.flat()), len(c.shared)
-    start = len(c.base) + c.powers.size
-    moves = np.ones(n_all, dtype=bool)
-    if c.own.size:
-        moves[start : start + n_shared] = False
-    return np.where(moves, np.cumsum(moves) - 1, -1)
+    return Solution(constants=constants, kinds=(0,), slots=np.arange(len(constants.flat())))
 
 
 def add_term(problem: PosynomialProblem, solution: Solution, rng: np.random.Generator) -> Solution:
@@ -99,7 +79,7 @@ def _release(start: Solution, before: Solution) -> Solution:
     """Return a start where those constants move too that moved before."""
     c, old = start.constants, before.constants
     kept = old.like(before.slots.astype(float))
-    kept = kept.with_term(-1.0, np.full(c.powers.shape[1], -1.0), np.full(c.own.shape[1], -1.0))
+    kept = kept.with_term(-1.0, np.full(c.powers.shape[1], -1.0), np.full(c.levels.shape[1], -1.0))
     slots = kept.flat().astype(int)
     slots = np.where(start.slots >= 0, start.slots + slots.max() + 1, slots)
     return replace(start, slots=renumber(slots))
@@ -113,19 +93,19 @@ def starts(
     The halves lean apart in their powers; some in one level too.
     """
     c, n = solution.constants, problem.rows.logs.shape[1]
-    n_own = c.own.shape[1]
+    n_marks = c.levels.shape[1]
     low = float(np.median(problem.target)) - _NEW_SHARE
     worst = _worst_terms(problem, solution)
     for kind in range(problem.rows.collectives.shape[1]):
-        flat = c.with_term(low, np.zeros(n), np.zeros(n_own))
+        flat = c.with_term(low, np.zeros(n), np.zeros(n_marks))
         yield _with_term(solution, flat, kind, worst[0])
         for k in worst:
             for _ in range(_N_SPLITS):
-                lean = _split(c, k, rng.normal(0.0, 0.5, n), np.zeros(n_own))
+                lean = _split(c, k, rng.normal(0.0, 0.5, n), np.zeros(n_marks))
                 yield _with_term(solution, lean, kind, k)
-    for level in rng.permutation(n_own)[:_N_LEVELS]:
-        own = np.where(np.arange(n_own) == level, 1.0, 0.0)
-        lean = _split(c, worst[0], rng.normal(0.0, 0.2, n), own)
+    for level in rng.permutation(n_marks)[:_N_LEVELS]:
+        lean_level = np.where(np.arange(n_marks) == level, 1.0, 0.0)
+        lean = _split(c, worst[0], rng.normal(0.0, 0.2, n), lean_level)
         yield _with_term(solution, lean, 0, worst[0])
 
 
@@ -135,18 +115,17 @@ def _with_term(solution: Solution, c: Constants, kind: int, k: int) -> Solution:
     free = Constants(
         base=np.ones_like(c.base),
         powers=np.repeat(moves[:, None], c.powers.shape[1], axis=1),
-        shared=np.full_like(c.shared, float(not c.own.size)),
-        own=np.repeat(moves[:, None], c.own.shape[1], axis=1),
+        levels=np.repeat(moves[:, None], c.levels.shape[1], axis=1),
     )
     slots = np.where(free.flat() > 0, np.arange(len(c.flat())), -1)
     return Solution(constants=c, kinds=(*solution.kinds, kind), slots=renumber(slots))
 
 
-def _split(c: Constants, k: int, lean: Array, own_lean: Array) -> Constants:
+def _split(c: Constants, k: int, lean: Array, lean_level: Array) -> Constants:
     base = c.base.copy()
     base[k] -= np.log(2.0)
     halved = replace(c, base=base)
-    return halved.with_term(base[k], c.powers[k] - lean, c.own[k] + own_lean)
+    return halved.with_term(base[k], c.powers[k] - lean, c.levels[k] + lean_level)
 
 
 def _worst_terms(problem: PosynomialProblem, solution: Solution) -> list[int]:
@@ -184,9 +163,9 @@ def descend(
     The Hessian is positive definite by construction, so a Cholesky factor gives every step.
     """
     c, kinds, slots = solution.constants, solution.kinds, solution.slots
-    x, damping = c.flat(), 1e-3
+    x, damping, moves = c.flat(), 1e-3, problem.moves(c, slots)
     for _ in range(n_steps):
-        cost, gradient, hessian = problem.expand(c.like(x), kinds, smoothing, slots)
+        cost, gradient, hessian = problem.expand(c.like(x), kinds, smoothing, moves)
         better = None
         for _ in range(6):
             step = _spread(_step(gradient, hessian, damping), slots)

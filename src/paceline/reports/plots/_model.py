@@ -77,8 +77,8 @@ def draw_front(views: Sequence[FrontPoint]) -> Spec:
                 "text": _front_labels(own, known),
                 "textposition": "top right",
                 "marker": {"size": 13 if chosen else 9, "color": colour},
-                "customdata": [[v.n_terms, "own" if v.owns_levels else "shared"] for v in own],
-                "hovertemplate": "%{customdata[0]} terms, %{customdata[1]} levels<br>"
+                "customdata": [v.n_terms for v in own],
+                "hovertemplate": "%{customdata} terms<br>"
                 "%{x} constants, %{y:.3g} % held-out error<extra></extra>",
                 "name": name,
                 "cliponaxis": False,

@@ -35,7 +35,6 @@ class FrontPoint:
 
     n_terms: int
     n_constants: int
-    owns_levels: bool
     error: float | None
     standard_error: float | None
     is_chosen: bool
