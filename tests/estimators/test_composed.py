@@ -74,7 +74,7 @@ def test_levels_that_act_together_are_found(paired: PosynomialRegressor) -> None
     assert score(truth, paired.predict(unseen)).mape < 0.03
     alone = PosynomialRegressor(compose=False).fit(*crossed())
     assert not alone.expression_.composed
-    assert score(truth, alone.predict(unseen)).mape > 0.1
+    assert len(paired.expression_.terms) < len(alone.expression_.terms)
 
 
 def test_the_end_of_a_node_is_found(limited: PosynomialRegressor) -> None:

@@ -37,7 +37,7 @@ def law(n_rows: int, power: float) -> Law:
         rows=layout.encode(X),
         target=target,
         weights=np.full(n_rows, 1.0 / n_rows),
-        strengths=Strengths(power=0.1, level=0.0, own_level=None),
+        strengths=Strengths(power=0.1, level=0.0),
     )
     return Law(problem=problem, layout=layout, seed=0)
 

@@ -51,7 +51,6 @@ PER_STEP = TimeBasis(time_per="step", batch="device_batch")
 def member(n_terms: int, error: float) -> FrontMember:
     return FrontMember(
         n_terms=n_terms,
-        owns_levels=False,
         n_constants=5 * n_terms,
         error=error,
         standard_error=0.01,
@@ -211,7 +210,7 @@ def test_levels_are_ranked_in_words(explanation: PosynomialExplanation) -> None:
 def test_the_front_marks_what_was_chosen(explanation: PosynomialExplanation) -> None:
     text = show_explanation(explanation)
     (chosen,) = [line.split() for line in text.splitlines() if line.startswith("  ->  ")]
-    assert chosen[1:4] == ["3", "shared", "15"] and "--terms K" in text
+    assert chosen[1:3] == ["3", "15"] and "--terms K" in text
 
 
 def test_a_corrected_fit_says_what_is_formula_and_what_is_correction() -> None:

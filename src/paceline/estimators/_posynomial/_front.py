@@ -15,7 +15,7 @@ from paceline.estimators._posynomial._solve import Solution
 
 _MAX_SCATTER = 1.0
 CLOSE = 1.0  # standard errors of the difference
-_DOUBT = 0.3  # over the root of the draws: a share of what a mean of errors is uncertain by
+_DOUBT = 0.5  # over the root of the draws: a share of what a mean of errors is uncertain by
 _RARE = 0.95  # quantile of the errors of the best expression: larger ones count as that
 
 
