@@ -5,16 +5,17 @@ Of a power that is expected, 0 means the expected one.
 How much the cost rises when a linear combination d'x of constants is forced to 0 and all others
 settle anew is known beforehand from the Hessian: ``(d'x)^2 / 2 d' inv(H) d`` (Hassibi & Stork,
 "Second order derivatives for network pruning: Optimal Brain Surgeon", NIPS 1992). Tried are every
-constant alone and the difference of every two levels of one parameter, in one term or in two, so
-terms have factors of their own only where the data ask for them, and levels that do not differ
-share one. The limit is Akaike's under Laplace noise, ``1 / n`` of the cost for every constant, or
-for what is shown to people the stricter one of Schwarz, ``log(n) / 2 n``, for every term that a
-factor occurs in; where constants are shrunk instead, a tenth of it.
+constant alone, the difference of every two levels of one parameter in one term, and that of one
+level in two terms, so terms have factors of their own only where the data ask for them, and levels
+that do not differ share one. The limit is Akaike's under Laplace noise, ``1 / n`` of the cost for
+every constant, or for what is shown to people the stricter one of Schwarz, ``log(n) / 2 n``, for
+every term that a factor occurs in; where constants are shrunk instead, a tenth of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +80,8 @@ def _prune_some(
     )
     first = np.unique(solution.slots, return_index=True)[1][-len(hessian) :]
     means = problem.means(c)
-    x, owners = _remove((c.flat() - means)[first], hessian, _families(c, layout)[first], limits)
+    kin = _Kinship.of(c, layout, first)
+    x, owners = _remove((c.flat() - means)[first], hessian, kin, limits)
     if (owners == np.arange(len(owners))).all():
         return solution
     slots = np.append(owners, -1)[solution.slots]
@@ -101,14 +103,14 @@ class _Limits:
     shares: Array
 
 
-def _remove(x: Array, hessian: Array, families: Index, limits: _Limits) -> tuple[Array, Index]:
+def _remove(x: Array, hessian: Array, kin: _Kinship, limits: _Limits) -> tuple[Array, Index]:
     """Return the values when the cheapest slots go, and each slot's new one (-1: it is 0)."""
     x, owners, spent = x.copy(), np.arange(len(x)), 0.0
     inverse: Array = np.asarray(np.linalg.inv(hessian), dtype=float)
     least = max(limits.n_over // 8, 1)
     for n_gone in range(max(int(_AT_ONCE * len(x)), least)):
-        left = np.where(owners == np.arange(len(x)), families, -2)
-        rises = _rises(x, inverse, left, limits.shares)
+        rises = _rises(x, inverse, kin, owners == np.arange(len(x)))
+        rises.flat[:: len(x) + 1] /= limits.shares
         i, j = np.unravel_index(int(np.argmin(rises)), rises.shape)
         spent += float(rises[i, j])
         is_dear = rises[i, j] > limits.worth and n_gone >= limits.n_over
@@ -124,27 +126,37 @@ def _remove(x: Array, hessian: Array, families: Index, limits: _Limits) -> tuple
     return x, owners
 
 
-def _rises(x: Array, inverse: Array, families: Index, shares: Array) -> Array:
-    """Return how the cost rises when slot i is slot j (i < j), or is 0 (i = j).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kinship:
+    """Which slots may be 0 (all but coefficients), and which two may be one (i < j)."""
 
-    Families are -2 of slots that are gone, -1 of coefficients, 0 of powers: those do not pair.
-    """
-    width = np.diag(inverse)
+    alone: Any
+    pairs: Any
+
+    @classmethod
+    def of(cls, c: Constants, layout: Layout, first: Index) -> _Kinship:
+        """Return the kinship of slots, given the first constant of each.
+
+        Two levels of one parameter in one term may be one, or one level in two terms.
+        """
+        k, n_marks = c.levels.shape
+        parameter = np.zeros(n_marks + 1, dtype=np.intp)
+        for number, (_, columns) in enumerate(layout.groups, 1):
+            parameter[columns] = number
+        start, order = k + c.powers.size, np.arange(len(first))
+        term, mark = np.divmod(np.maximum(first - start, 0), max(n_marks, 1))
+        own = np.where(first >= start, parameter[mark], 0)
+        pairs = (term[:, None] == term) | (mark[:, None] == mark)
+        pairs &= (own[:, None] == own) & (own > 0) & (order[:, None] < order)
+        return cls(alone=first >= k, pairs=pairs)
+
+
+def _rises(x: Array, inverse: Array, kin: _Kinship, is_there: Any) -> Array:
+    """Return how the cost rises when slot i is slot j (i < j), or is 0 (i = j)."""
+    width, tiny = np.diag(inverse), 1e-300
     widths = width[:, None] + width - 2.0 * inverse
-    pairs = (families[:, None] == families) & (families > 0)
-    pairs &= np.arange(len(x))[:, None] < np.arange(len(x))
-    tiny = 1e-300
     rises = (x[:, None] - x) ** 2 / (2.0 * np.maximum(widths, tiny))
-    rises = np.where(pairs, rises, np.inf)
-    alone = np.where(families >= 0, x * x / (2.0 * np.maximum(width, tiny)), np.inf)
-    np.fill_diagonal(rises, alone / shares)
+    rises = np.where(kin.pairs & is_there & is_there[:, None], rises, np.inf)
+    alone = x * x / (2.0 * np.maximum(width, tiny))
+    np.fill_diagonal(rises, np.where(kin.alone & is_there, alone, np.inf))
     return np.asarray(rises)
-
-
-def _families(c: Constants, layout: Layout) -> Index:
-    """Return a number per constant: levels of one parameter have the same, in all terms."""
-    k, n_marks = c.levels.shape
-    group = np.zeros(n_marks, dtype=np.intp)
-    for number, (_, columns) in enumerate(layout.groups, 1):
-        group[columns] = number
-    return np.concatenate([np.full(k, -1), np.zeros(c.powers.size, dtype=np.intp), *[group] * k])
