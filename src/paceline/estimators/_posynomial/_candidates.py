@@ -11,19 +11,21 @@ import numpy as np
 
 from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold
+from paceline.estimators._posynomial._consensus import join_consensus
 from paceline.estimators._posynomial._exchange import exchange
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import (
     FrontMember,
-    fold_logs,
+    fold_paths,
     held_out_logs,
     lowering,
+    path_logs,
     percentage_errors,
     standard_error,
 )
 from paceline.estimators._posynomial._problem import PosynomialProblem, Strengths
 from paceline.estimators._posynomial._prune import prune
-from paceline.estimators._posynomial._rows import Layout
+from paceline.estimators._posynomial._rows import Layout, Rows
 from paceline.estimators._posynomial._simplify import express
 from paceline.estimators._posynomial._solve import (
     N_POLISH_ROWS,
@@ -64,7 +66,7 @@ _GROUPED = 0.5  # independent draws a row: below, levels are shrunk unless that 
 CLEARLY = 0.95  # of the error on rows not seen
 _N_PROMISED_TERMS = 4  # fewer say little of what more will need
 _N_PROMISE_ROWS = 300
-_N_MORE_STARTS = 3  # of what is shown; rows are held out from one start each
+_N_STARTS = 4  # of what is shown; rows are held out from one start each
 
 
 class Candidates:
@@ -90,6 +92,8 @@ class Candidates:
         Seed of the starts.
     must_grow
         Whether there must be an expression with `n_terms` terms.
+    between
+        Rows that nobody measured, for what paths agree on there.
     """
 
     def __init__(
@@ -103,8 +107,10 @@ class Candidates:
         strength: float,
         random_state: int,
         must_grow: bool = False,
+        between: Rows | None = None,
     ) -> None:
         self._problem, self._layout, self._labels = problem, layout, labels
+        self._between = between
         self._strength, self._folds = strength, folds
         self._max_constants, self._seed = max_constants, random_state
         self._grow = partial(_grow, layout=layout, seed=random_state, max_constants=max_constants)
@@ -115,7 +121,9 @@ class Candidates:
         self._lower: Array = np.zeros(len(self._path))
         self._logs: Array = np.full((len(self._path), len(problem.rows)), np.nan)
         if folds:
-            self._fold_logs = fold_logs(own, folds, partial(self._grow, n_terms=len(self._path)))
+            grow = partial(self._grow, n_terms=len(self._path))
+            self._fold_paths = fold_paths(own, folds, grow)
+            self._fold_logs = np.array([path_logs(own, path) for path in self._fold_paths])
             held_out = held_out_logs(self._fold_logs, folds)
             self._lower = np.array([lowering(logs, problem.target) for logs in held_out])
             self._logs = held_out - self._lower[:, None]
@@ -137,7 +145,8 @@ class Candidates:
 
     def _one_term_error(self, shrinkage: _Shrinkage) -> float:
         problem = shrinkage.applied(self._problem, self._strength)
-        every = fold_logs(problem, self._folds, partial(self._grow, n_terms=1))
+        paths = fold_paths(problem, self._folds, partial(self._grow, n_terms=1))
+        every = np.array([path_logs(problem, path) for path in paths])
         logs = held_out_logs(every, self._folds)[0]
         return float(percentage_errors(logs, problem.target).mean())
 
@@ -147,21 +156,29 @@ class Candidates:
         path = self._grow(small, layout=layout, n_terms=_N_PROMISED_TERMS)
         return min(_akaike(small, solution) for solution in path)
 
-    def solution(self, place: int) -> Solution:
-        """Return the constants of a member: the best found from several starts."""
+    def solution(self, place: int, whole: PosynomialProblem | None = None) -> Solution:
+        """Return the constants of a member: the best found from several starts.
+
+        Where they are not known yet they are grown from `whole`, which may have more rows.
+        """
         if place not in self._settled:
-            own = self.with_strengths(self._problem)
-            self._settled[place] = self._settle(own, place)
+            self._settled[place] = self._settle(self.joined(whole or self._problem, place), place)
         return self._settled[place]
 
+    def joined(self, problem: PosynomialProblem, place: int) -> PosynomialProblem:
+        """Return a problem with what paths grown without a fold agree on between its rows."""
+        problem = self.with_strengths(problem)
+        if self._between is None or not self._folds:
+            return problem
+        known = [path[place] for path in self._fold_paths]
+        return join_consensus(problem, self._between, [self._path[place], *known])
+
     def _settle(self, problem: PosynomialProblem, place: int) -> Solution:
-        if not place:  # a power law has one minimum
-            return self._path[0]
         rng = np.random.default_rng(self._seed)
         some = thin(problem, N_POLISH_ROWS, rng)
-        starts = range(1, 1 + _N_MORE_STARTS)
-        others = [self._grow(problem, n_terms=place + 1, start=start)[-1] for start in starts]
-        best = min(self._path[place], *others, key=partial(_akaike, some))
+        starts = range(_N_STARTS if place else 1)  # a power law has one minimum
+        grown = [self._grow(problem, n_terms=place + 1, start=start)[-1] for start in starts]
+        best = min(grown, key=partial(_akaike, some))
         return exchange(some, best, self._layout, self._max_constants, rng)
 
     def regrow(self, problem: PosynomialProblem, place: int) -> Solution:
@@ -182,7 +199,7 @@ class Candidates:
 
     def power_law(self) -> tuple[PosynomialProblem, PosynomialExpression]:
         """Return the problem and the expression of one term."""
-        return self.with_strengths(self._problem), self.expression(0)
+        return self.with_strengths(self._problem), express(self._path[0], self._layout)
 
     def lower(self, place: int) -> float:
         """Return what a member's logarithms are lowered by for the least percentage error."""
@@ -232,7 +249,7 @@ def _grow(
 def mean_error(problem: PosynomialProblem, solution: Solution) -> float:
     """Return the mean distance of the logarithms."""
     r = problem.residuals(solution.constants, solution.kinds)
-    return max(float(np.abs(r).mean()), 1e-12)
+    return max(float(problem.weights @ np.abs(r)), 1e-12)
 
 
 def _is_better(problem: PosynomialProblem, old: Solution, new: Solution) -> bool:

@@ -97,15 +97,15 @@ class Front:
         return cls(members=members, chosen=chosen, most_accurate=best)
 
 
-def fold_logs(
+def fold_paths(
     problem: PosynomialProblem, folds: Sequence[Fold], grow: Callable[..., list[Solution]]
-) -> Array:
-    """Return log predictions (folds, terms, rows) of all rows by paths grown without a fold."""
-    return np.array([path_logs(problem, grow(problem.take(train))) for train, _ in folds])
+) -> list[list[Solution]]:
+    """Return paths grown without a fold."""
+    return [grow(problem.take(train)) for train, _ in folds]
 
 
 def held_out_logs(logs: Array, folds: Sequence[Fold]) -> Array:
-    """Return of `fold_logs` what each row is foretold by the path that has not seen it."""
+    """Return of logs (folds, terms, rows) what the path says of each row that has not seen it."""
     own: Array = np.empty(logs.shape[1:])
     for part, (_, test) in zip(logs, folds, strict=True):
         own[:, test] = part[:, test]

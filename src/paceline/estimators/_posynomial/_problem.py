@@ -149,6 +149,20 @@ class PosynomialProblem:
             weights=weights / weights.sum(),
         )
 
+    def join(self, rows: Rows, target: Array, weight: float) -> PosynomialProblem:
+        """Return the problem with further rows, which are no evidence of their own.
+
+        All of them together have a weight, beside that of the own rows, which is 1.
+        """
+        weights = np.concatenate([self.weights, np.full(len(target), weight / len(target))])
+        return replace(
+            self,
+            rows=self.rows.join(rows),
+            target=np.concatenate([self.target, target]),
+            weights=weights / weights.sum(),
+            independence=self.independence * len(self.target) / len(weights),
+        )
+
     def log_terms(self, c: Constants, kinds: Kinds) -> Array:
         """Return the logarithm of every term (rows, terms)."""
         return np.asarray(self._logs(c, kinds).T)

@@ -5,9 +5,9 @@ Of a power that is expected, 0 means the expected one.
 How much the cost rises when a linear combination d'x of constants is forced to 0 and all others
 settle anew is known beforehand from the Hessian: ``(d'x)^2 / 2 d' inv(H) d`` (Hassibi & Stork,
 "Second order derivatives for network pruning: Optimal Brain Surgeon", NIPS 1992). Tried are every
-constant alone, the difference of every two levels of one parameter in one term, and that of one
-level in two terms, so terms have factors of their own only where the data ask for them, and levels
-that do not differ share one. The limit is Akaike's under Laplace noise, ``1 / n`` of the cost for
+constant alone and the difference of every two factors that levels of one parameter have, in
+whichever terms: terms have factors of their own only where the data ask for them, and levels that
+do not differ share one. The limit is Akaike's under Laplace noise, ``1 / n`` of the cost for
 every constant, or for what is shown to people the stricter one of Schwarz, ``log(n) / 2 n``, for
 every term that a factor occurs in; where constants are shrunk instead, a tenth of it.
 """
@@ -137,17 +137,16 @@ class _Kinship:
     def of(cls, c: Constants, layout: Layout, first: Index) -> _Kinship:
         """Return the kinship of slots, given the first constant of each.
 
-        Two levels of one parameter in one term may be one, or one level in two terms.
+        Those of two levels of one parameter may be one, in whichever terms.
         """
         k, n_marks = c.levels.shape
         parameter = np.zeros(n_marks + 1, dtype=np.intp)
         for number, (_, columns) in enumerate(layout.groups, 1):
             parameter[columns] = number
         start, order = k + c.powers.size, np.arange(len(first))
-        term, mark = np.divmod(np.maximum(first - start, 0), max(n_marks, 1))
+        mark = np.maximum(first - start, 0) % max(n_marks, 1)
         own = np.where(first >= start, parameter[mark], 0)
-        pairs = (term[:, None] == term) | (mark[:, None] == mark)
-        pairs &= (own[:, None] == own) & (own > 0) & (order[:, None] < order)
+        pairs = (own[:, None] == own) & (own > 0) & (order[:, None] < order)
         return cls(alone=first >= k, pairs=pairs)
 
 

@@ -14,6 +14,7 @@ from paceline.estimators._base import BaseTimeRegressor
 from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold, folds_of
 from paceline.estimators._posynomial._candidates import CLEARLY, Candidates
+from paceline.estimators._posynomial._consensus import recombine
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import (
     CLOSE,
@@ -154,13 +155,11 @@ class PosynomialRegressor(BaseTimeRegressor):
             tried = self._compose(measured, tried)
         self.layout_, self.candidates_ = tried.layout, tried.candidates
         self.front_, self.best_allowed_ = tried.front(), tried.top
-        whole = tried.candidates.with_strengths(measured.problem(tried.layout))
-        solution, lower = (
-            tried.candidates.solution(tried.chosen),
-            tried.candidates.lower(tried.chosen),
-        )
-        self.expression_ = express(tidy(whole, solution, self.layout_, lower), self.layout_)
-        return rows, tried.candidates.held_out_logs(tried.chosen)
+        chosen, candidates, whole = tried.chosen, tried.candidates, measured.problem(tried.layout)
+        solution = candidates.solution(chosen, whole)
+        joined, lower = candidates.joined(whole, chosen), candidates.lower(chosen)
+        self.expression_ = express(tidy(joined, solution, self.layout_, lower), self.layout_)
+        return rows, candidates.held_out_logs(chosen)
 
     def _try(self, measured: _Measured, layout: Layout) -> _Tried:
         """Return the expressions of one layout and the choice among them."""
@@ -179,6 +178,7 @@ class PosynomialRegressor(BaseTimeRegressor):
             self.strength,
             self.random_state,
             must_grow=self.n_terms is not None,
+            between=layout.encode(measured.between(layout, self.random_state)),
         )
         errors = [candidates.errors(i) for i in range(len(candidates.members))]
         chosen, top = choose(
@@ -245,6 +245,10 @@ class _Measured:
         """Return the problem of the rows to choose with."""
         some = self.frame.iloc[self.rows]
         return _problem(layout, some, self.times[self.rows], self.independence)
+
+    def between(self, layout: Layout, random_state: int) -> pd.DataFrame:
+        """Return rows that nobody measured, made of those to choose with."""
+        return recombine(self.frame.iloc[self.rows], layout, random_state)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,14 @@ class Rows:
             logs=self.logs[rows], marks=self.marks[rows], collectives=self.collectives[rows]
         )
 
+    def join(self, other: Rows) -> Rows:
+        """Return these rows and others."""
+        return Rows(
+            logs=np.vstack([self.logs, other.logs]),
+            marks=np.vstack([self.marks, other.marks]),
+            collectives=np.vstack([self.collectives, other.collectives]),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
