@@ -100,8 +100,8 @@ class Front:
 def fold_paths(
     problem: PosynomialProblem, folds: Sequence[Fold], grow: Callable[..., list[Solution]]
 ) -> list[list[Solution]]:
-    """Return paths grown without a fold."""
-    return [grow(problem.take(train)) for train, _ in folds]
+    """Return paths grown without a fold, each from a start of its own."""
+    return [grow(problem.take(train), start=i) for i, (train, _) in enumerate(folds)]
 
 
 def held_out_logs(logs: Array, folds: Sequence[Fold]) -> Array:

@@ -150,17 +150,18 @@ class PosynomialProblem:
         )
 
     def join(self, rows: Rows, target: Array, weight: float) -> PosynomialProblem:
-        """Return the problem with further rows, which are no evidence of their own.
+        """Return the problem with further rows, which are worth a share of the own ones.
 
-        All of them together have a weight, beside that of the own rows, which is 1.
+        Beside those, ridges and limits weigh what they did.
         """
         weights = np.concatenate([self.weights, np.full(len(target), weight / len(target))])
+        n_worth = (1.0 + weight) * len(self.target)
         return replace(
             self,
             rows=self.rows.join(rows),
             target=np.concatenate([self.target, target]),
             weights=weights / weights.sum(),
-            independence=self.independence * len(self.target) / len(weights),
+            independence=self.independence * n_worth / len(weights),
         )
 
     def log_terms(self, c: Constants, kinds: Kinds) -> Array:
