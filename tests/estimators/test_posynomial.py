@@ -14,7 +14,6 @@ from paceline.estimators._posynomial._front import (
     FrontMember,
     choose,
     lowering,
-    noticed,
     percentage_errors,
     standard_error,
 )
@@ -80,8 +79,7 @@ def test_the_default_has_the_fewest_terms_that_are_as_good_as_the_best() -> None
     counted = [np.minimum(e, np.quantile(errors[best], 0.95)) for e in errors]
     differences = [e - counted[best] for e in counted]
     rows = labels_of(X, None)
-    least = noticed(rows) * counted[best].mean()
-    good = [d.mean() <= max(CLOSE * standard_error(d, rows), least) for d in differences]
+    good = [d.mean() <= CLOSE * standard_error(d, rows) for d in differences]
     n_terms = [m.n_terms for m, is_good in zip(front.members, good, strict=True) if is_good]
     assert front.members[front.chosen].n_terms == min(n_terms)
 

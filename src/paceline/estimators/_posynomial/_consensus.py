@@ -69,7 +69,5 @@ def join_consensus(
     problem: PosynomialProblem, between: Rows, solutions: Sequence[Solution]
 ) -> PosynomialProblem:
     """Return the problem with further rows, whose times are the median of the solutions'."""
-    if not len(between):
-        return problem
     logs = path_logs(replace(problem, rows=between), solutions)
     return problem.join(between, np.median(logs, axis=0), _WEIGHT)

@@ -15,7 +15,6 @@ from paceline.estimators._posynomial._solve import Solution
 
 _MAX_SCATTER = 1.0
 CLOSE = 1.0  # standard errors of the difference
-_DOUBT = 0.5  # over the root of the draws: a share of what a mean of errors is uncertain by
 _RARE = 0.95  # quantile of the errors of the best expression: larger ones count as that
 
 
@@ -154,8 +153,7 @@ def choose(
     The best has the least mean error. Others are compared with it row by row: what both find
     hard says nothing about which is better, so the standard error is that of the mean
     difference. Errors beyond what the best rarely exceeds count as that much, for a few rows
-    that no expression foresees would drown the others. A gain within what so many draws leave
-    in doubt of the mean error itself is not worth a term.
+    that no expression foresees would drown the others.
     """
     means = np.array([m.error for m in members])
     if np.isnan(means).all():
@@ -167,18 +165,12 @@ def choose(
     ]
     top = min(allowed, key=lambda i: means[i])
     counted = [np.minimum(e, np.quantile(errors[top], _RARE)) for e in errors]
-    least = noticed(groups) * counted[top].mean()
     within = []
     for i in allowed:
         worse = counted[i] - counted[top]
-        if worse.mean() <= max(CLOSE * standard_error(worse, groups), least):
+        if worse.mean() <= CLOSE * standard_error(worse, groups):
             within.append(i)
     return min(within, key=lambda i: (members[i].n_terms, members[i].n_constants)), top
-
-
-def noticed(groups: Any) -> float:
-    """Return the share of a mean error that its independent draws leave in doubt."""
-    return float(_DOUBT / np.sqrt(len(np.unique(groups))))
 
 
 def most_accurate(members: Sequence[FrontMember]) -> int:

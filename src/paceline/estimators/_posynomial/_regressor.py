@@ -25,7 +25,7 @@ from paceline.estimators._posynomial._front import (
 )
 from paceline.estimators._posynomial._problem import NEUTRAL, Expected, PosynomialProblem
 from paceline.estimators._posynomial._proposals import by_chance, compose, propose
-from paceline.estimators._posynomial._rows import Layout, layout_of
+from paceline.estimators._posynomial._rows import Layout, Rows, layout_of
 from paceline.estimators._posynomial._simplify import express, tidy
 from paceline.estimators._threads import one_thread
 
@@ -178,7 +178,7 @@ class PosynomialRegressor(BaseTimeRegressor):
             self.strength,
             self.random_state,
             must_grow=self.n_terms is not None,
-            between=layout.encode(measured.between(layout, self.random_state)),
+            between=measured.between(layout, self.random_state),
         )
         errors = [candidates.errors(i) for i in range(len(candidates.members))]
         chosen, top = choose(
@@ -246,9 +246,10 @@ class _Measured:
         some = self.frame.iloc[self.rows]
         return _problem(layout, some, self.times[self.rows], self.independence)
 
-    def between(self, layout: Layout, random_state: int) -> pd.DataFrame:
-        """Return rows that nobody measured, made of those to choose with."""
-        return recombine(self.frame.iloc[self.rows], layout, random_state)
+    def between(self, layout: Layout, random_state: int) -> Rows | None:
+        """Return rows that nobody measured, made of those to choose with, if there are any."""
+        made = recombine(self.frame.iloc[self.rows], layout, random_state)
+        return layout.encode(made) if len(made) else None
 
 
 @dataclass(frozen=True, slots=True)
