@@ -158,7 +158,9 @@ class PosynomialRegressor(BaseTimeRegressor):
         chosen, candidates, whole = tried.chosen, tried.candidates, measured.problem(tried.layout)
         solution = candidates.solution(chosen, whole)
         joined, lower = candidates.joined(whole, chosen), candidates.lower(chosen)
-        self.expression_ = express(tidy(joined, solution, self.layout_, lower), self.layout_)
+        whole = candidates.with_strengths(whole)
+        tidied = tidy(whole, solution, self.layout_, lower, joined)
+        self.expression_ = express(tidied, self.layout_)
         return rows, candidates.held_out_logs(chosen)
 
     def _try(self, measured: _Measured, layout: Layout) -> _Tried:

@@ -30,21 +30,32 @@ _MAX_ROWS = 2_000  # to round with
 
 
 def tidy(
-    problem: PosynomialProblem, solution: Solution, layout: Layout, lower: float = 0.0
+    problem: PosynomialProblem,
+    solution: Solution,
+    layout: Layout,
+    lower: float = 0.0,
+    joined: PosynomialProblem | None = None,
 ) -> Solution:
-    """Return a solution settled on all rows, without idle terms, with nice powers, and lowered."""
-    solution = polish(problem, drop_idle_terms(problem, solution))
-    small = problem if len(problem.rows) <= _MAX_ROWS else problem.take(_spread(problem))
-    solution = prune(small, solution, layout, is_strict=True)
-    solution = round_powers(small, solution, smoothing_of(problem, solution))
+    """Return a solution settled on all rows, without idle terms, with nice powers, and lowered.
+
+    What is worth showing is decided by the rows of the problem alone. Constants settle on those
+    and others, if there are any.
+    """
+    joined = joined or problem
+    solution = polish(joined, drop_idle_terms(problem, solution))
+    solution = prune(_some(problem), solution, layout, is_strict=True)
+    solution = polish(joined, solution) if joined is not problem else solution
+    solution = round_powers(_some(joined), solution, smoothing_of(joined, solution))
     c = solution.constants
     return replace(solution, constants=replace(c, base=c.base - lower))
 
 
-def _spread(problem: PosynomialProblem) -> Any:
-    """Return rows at equal steps through the sorted times."""
+def _some(problem: PosynomialProblem) -> PosynomialProblem:
+    """Return the problem, or of many rows those at equal steps through the sorted times."""
+    if len(problem.rows) <= _MAX_ROWS:
+        return problem
     order = np.argsort(problem.target, kind="stable")
-    return order[np.linspace(0, len(order) - 1, _MAX_ROWS).astype(int)]
+    return problem.take(order[np.linspace(0, len(order) - 1, _MAX_ROWS).astype(int)])
 
 
 def drop_idle_terms(problem: PosynomialProblem, solution: Solution) -> Solution:
