@@ -27,8 +27,8 @@ from paceline.estimators._posynomial._problem import (
 )
 from paceline.estimators._posynomial._regressor import choice_folds, labels_of
 from paceline.estimators._posynomial._rows import layout_of
-from paceline.estimators._posynomial._simplify import express
-from paceline.estimators._posynomial._solve import renumber
+from paceline.estimators._posynomial._simplify import express, merge_equal_terms
+from paceline.estimators._posynomial._solve import Solution, renumber
 
 
 def planted(n: int = 300, noise: float = 0.05, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -368,6 +368,26 @@ def test_levels_that_groups_do_tell_apart_are_not() -> None:
     model = PosynomialRegressor(n_terms=1).fit(X, y * np.where(slow, 4.0, 1.0), groups=group)
     factors = model.expression_.factors["kind"]
     assert factors["slow"] / factors["fast"] == pytest.approx(4.0, rel=0.2)
+
+
+def test_terms_that_scale_alike_are_one() -> None:
+    X, _ = planted(50)
+    layout = layout_of(X, None, None)
+    n_powers, n_marks = len(layout.stand_ins), layout.encode(X).marks.shape[1]
+    powers = np.zeros((3, n_powers))
+    powers[:, 0] = [1.0, -0.0, 0.0]
+    alike = Solution(
+        constants=Constants(
+            base=np.log([0.1, 0.2, 0.3]), powers=powers, levels=np.zeros((3, n_marks))
+        ),
+        kinds=(0, 0, 0),
+        slots=np.arange(3 * (1 + n_powers + n_marks)),
+    )
+    merged = merge_equal_terms(alike, layout)
+    assert np.exp(merged.constants.base) == pytest.approx([0.1, 0.5])
+    assert merged.n_slots == 2 * (1 + n_powers + n_marks)
+    before, after = (express(s, layout).evaluate(X) for s in (alike, merged))
+    assert after == pytest.approx(before)
 
 
 @pytest.mark.parametrize(("n_rows", "n_folds"), [(150, 20), (400, 10), (700, 5), (5000, 5)])

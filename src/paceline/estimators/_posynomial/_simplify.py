@@ -46,6 +46,7 @@ def tidy(
     solution = prune(_some(problem), solution, layout, is_strict=True)
     solution = polish(joined, solution) if joined is not problem else solution
     solution = round_powers(_some(joined), solution, smoothing_of(joined, solution))
+    solution = merge_equal_terms(solution, layout)
     c = solution.constants
     return replace(solution, constants=replace(c, base=c.base - lower))
 
@@ -62,18 +63,33 @@ def drop_idle_terms(problem: PosynomialProblem, solution: Solution) -> Solution:
     """Return the solution without terms that are nowhere a noticeable part of the time."""
     logs = problem.log_terms(solution.constants, solution.kinds)
     shares = np.exp(logs - np.logaddexp.reduce(logs, axis=1)[:, None])
-    kept = np.flatnonzero(shares.max(axis=0) >= _NEVER_MATTERS)
-    c = solution.constants
-    slots = _keep_terms(c.like(solution.slots), kept).flat().astype(int)
-    return Solution(
-        constants=_keep_terms(c, kept),
-        kinds=tuple(solution.kinds[k] for k in kept),
-        slots=renumber(slots),
+    return _keep_terms(solution, np.flatnonzero(shares.max(axis=0) >= _NEVER_MATTERS))
+
+
+def merge_equal_terms(solution: Solution, layout: Layout) -> Solution:
+    """Return the same expression with one term for those that scale alike in all parameters."""
+    c, first = _absorb(solution.constants, layout), dict[tuple[Any, ...], int]()
+    base = c.base.copy()
+    for k, kind in enumerate(solution.kinds):
+        place = first.setdefault((kind, *c.powers[k], *c.levels[k]), k)
+        if place != k:
+            base[place] = np.logaddexp(base[place], base[k])
+    merged = replace(solution, constants=replace(c, base=base))
+    return _keep_terms(merged, np.array(list(first.values())))
+
+
+def _keep_terms(solution: Solution, kept: Any) -> Solution:
+    """Return the solution with some of its terms only."""
+    c, slots = solution.constants, solution.constants.like(solution.slots)
+    some, free = (
+        Constants(base=x.base[kept], powers=x.powers[kept], levels=x.levels[kept])
+        for x in (c, slots)
     )
-
-
-def _keep_terms(c: Constants, kept: Any) -> Constants:
-    return Constants(base=c.base[kept], powers=c.powers[kept], levels=c.levels[kept])
+    return Solution(
+        constants=some,
+        kinds=tuple(solution.kinds[k] for k in kept),
+        slots=renumber(free.flat().astype(int)),
+    )
 
 
 def round_powers(problem: PosynomialProblem, solution: Solution, smoothing: float) -> Solution:
