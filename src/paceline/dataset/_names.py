@@ -16,9 +16,10 @@ _COUNTED = DEVICES | NODES
 _MARKERS = {"n", "num", "number", "nb", "nr", "count", "total"}
 _FILLERS = _MARKERS | {"of", "per", "the", "used", "all", "world", "size"}
 
-_BATCHES = {"batch", "batches", "minibatch", "microbatch", "microbatches", "bs", "gbs", "mbs"}
-_GLOBAL = {"global", "total", "effective", "gbs"}
-_LOCAL = {"local", "micro", "microbatch", "mbs"}
+_BATCHES = {"batch", "batches", "minibatch", "microbatch", "microbatches"}
+_BATCHES |= {"bs", "bsz", "gbs", "mbs", "gbsz", "mbsz", "lbs", "lbsz"}
+_GLOBAL = {"global", "total", "effective", "gbs", "gbsz"}
+_LOCAL = {"local", "micro", "microbatch", "mbs", "mbsz", "lbs", "lbsz"}
 _BATCH_FILLERS = _FILLERS | _GLOBAL | _LOCAL | _COUNTED | {"mini", "train", "training"}
 _BATCH_FILLERS |= {"samples", "sequences", "images", "tokens", "examples"}
 
@@ -131,6 +132,8 @@ def _is_batch(tokens: set[str]) -> bool:
 
 def _is_accumulation(tokens: set[str]) -> bool:
     # "acc" alone is an accuracy.
+    if tokens == {"gas"}:  # gradient accumulation steps
+        return True
     has_word = bool(tokens & _ACCUMULATIONS) or ("acc" in tokens and bool(tokens & _GRADIENTS))
     return has_word and tokens <= _ACCUMULATIONS | _ACCUMULATION_FILLERS | {"acc"}
 

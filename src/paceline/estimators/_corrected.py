@@ -32,6 +32,7 @@ from paceline.estimators._correction import (
 )
 from paceline.estimators._folds import Fold
 from paceline.estimators._posynomial import (
+    MAX_POWER,
     Layout,
     PosynomialRegressor,
     choice_folds,
@@ -42,7 +43,7 @@ from paceline.estimators._threads import one_thread
 
 _N_THREADS = 2  # more fits at once need more memory than they save time
 _FEW_ROWS = 400  # a process is learnt anew for every fold
-MIN_ROWS = 40  # fewer cannot tell a correction from noise
+MIN_ROWS = 32  # fewer cannot tell a correction from noise
 
 
 class CorrectedRegressor(BaseTimeRegressor):
@@ -171,8 +172,15 @@ class _Makings:
         self.layout, self.seed, self.target = layout, seed, np.log(times)
         candidates, best = posynomial.candidates_, posynomial.best_allowed_
         self.formula_logs = candidates.held_out_logs(posynomial.front_.chosen)
-        problem = replace(candidates.power_law()[0], rows=layout.encode(frame))
-        self.law = Law(problem=problem, layout=layout, seed=seed)
+        problem = replace(  # the layout may have numbers that the formula does without
+            candidates.power_law()[0], rows=layout.encode(frame), least_powers=-MAX_POWER
+        )
+        self.law = Law(
+            problem=problem,
+            layout=layout,
+            seed=seed,
+            believes_names=posynomial.believes_names_,
+        )
         self.baselines = {
             POWER_LAW: self.law.expression(),
             FORMULA: candidates.expression(best),

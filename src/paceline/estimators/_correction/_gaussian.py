@@ -17,7 +17,7 @@ from paceline.estimators._columns import Array
 from paceline.estimators._correction._kernel import Kernel, KernelSum, Places
 from paceline.estimators._correction._likelihood import Likelihood
 
-MAX_ROWS = 2_000
+MAX_ROWS = 4_000
 
 _N_ACROSS = 2  # directions across parameters, along which the far kernel falls too
 _N_FIRST_ROWS = 400  # to find lengths with; then they settle on more rows

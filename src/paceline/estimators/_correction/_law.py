@@ -37,11 +37,14 @@ class Law:
         What their columns are.
     seed
         Of the fit.
+    believes_names
+        Whether powers are drawn to those that names let one expect.
     """
 
     problem: PosynomialProblem
     layout: Layout
     seed: int
+    believes_names: bool = True
 
     def expression(self) -> PosynomialExpression:
         """Return the law of all rows."""
@@ -58,4 +61,5 @@ class Law:
 
     def _firm(self) -> PosynomialProblem:
         """Return the problem in which to change an expected power is dear."""
-        return replace(self.problem, expected=Expected.by_names(self.layout.stand_ins, _FIRMNESS))
+        names = self.layout.stand_ins if self.believes_names else ()
+        return replace(self.problem, expected=Expected.by_names(names, _FIRMNESS))

@@ -3,6 +3,7 @@
 from paceline.estimators._posynomial._composed import Beyond, Pair
 from paceline.estimators._posynomial._expression import PosynomialExpression, PosynomialTerm
 from paceline.estimators._posynomial._front import Front, FrontMember
+from paceline.estimators._posynomial._problem import MAX_POWER
 from paceline.estimators._posynomial._regressor import (
     MIN_GROUPS,
     PosynomialRegressor,
@@ -12,6 +13,7 @@ from paceline.estimators._posynomial._regressor import (
 from paceline.estimators._posynomial._rows import Layout, layout_of
 
 __all__ = [
+    "MAX_POWER",
     "MIN_GROUPS",
     "Beyond",
     "Front",

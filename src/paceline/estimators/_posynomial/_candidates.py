@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -64,6 +64,7 @@ _SELECTING = _Shrinkage(level_share=0.2, price=1.0)
 _SHRINKING = _Shrinkage(level_share=60.0, price=0.1)
 _GROUPED = 0.5  # independent draws a row: below, levels are shrunk unless that is clearly worse
 CLEARLY = 0.95  # of the error on rows not seen
+_MISLED = 0.8  # of the error with expected powers: with less, names are not believed
 _N_PROMISED_TERMS = 4  # fewer say little of what more will need
 _N_PROMISE_ROWS = 300
 _N_STARTS = 4  # of what is shown; rows are held out from one start each
@@ -137,18 +138,13 @@ class Candidates:
         """Return how levels are treated: by the error of one term on rows not seen."""
         if not self._folds or not self._problem.rows.marks.shape[1]:
             return _SELECTING
-        usual, other = _SELECTING, _SHRINKING
-        if self._problem.independence < _GROUPED:
-            usual, other = other, usual
+        usual, other = _usual_shrinkage(self._problem)
         is_clear = self._one_term_error(other) < CLEARLY * self._one_term_error(usual)
         return other if is_clear else usual
 
     def _one_term_error(self, shrinkage: _Shrinkage) -> float:
         problem = shrinkage.applied(self._problem, self._strength)
-        paths = fold_paths(problem, self._folds, partial(self._grow, n_terms=1))
-        every = np.array([path_logs(problem, path) for path in paths])
-        logs = held_out_logs(every, self._folds)[0]
-        return float(percentage_errors(logs, problem.target).mean())
+        return _one_term_error(problem, self._folds, self._grow)
 
     def promise(self, problem: PosynomialProblem, layout: Layout) -> float:
         """Return Akaike's criterion of the best of few terms, by the rows of another layout."""
@@ -217,6 +213,42 @@ class Candidates:
             error=float(errors.mean()),
             standard_error=standard_error(errors, self._labels),
         )
+
+
+def believes_names(
+    problem: PosynomialProblem,
+    layout: Layout,
+    folds: Sequence[Fold],
+    strength: float,
+    seed: int,
+) -> bool:
+    """Return whether powers are what names let one expect, or at least not clearly otherwise.
+
+    A name may mislead: where the batch of all devices is the same in every row and has no column,
+    time does not grow with that of a device. Judged is a power law on rows not seen.
+    """
+    if problem.expected is None or not folds:
+        return True
+    drawn = _usual_shrinkage(problem)[0].applied(problem, strength)
+    grow = partial(_grow, layout=layout, seed=seed, max_constants=len(problem.target))
+    free = _one_term_error(replace(drawn, expected=None), folds, grow)
+    return free > _MISLED * _one_term_error(drawn, folds, grow)
+
+
+def _usual_shrinkage(problem: PosynomialProblem) -> tuple[_Shrinkage, _Shrinkage]:
+    """Return how levels are treated unless the other way is clearly better, and that."""
+    is_grouped = problem.independence < _GROUPED
+    return (_SHRINKING, _SELECTING) if is_grouped else (_SELECTING, _SHRINKING)
+
+
+def _one_term_error(
+    problem: PosynomialProblem, folds: Sequence[Fold], grow: Callable[..., list[Solution]]
+) -> float:
+    """Return the mean error of a power law on rows not seen."""
+    paths = fold_paths(problem, folds, partial(grow, n_terms=1))
+    every = np.array([path_logs(problem, path) for path in paths])
+    logs = held_out_logs(every, folds)[0]
+    return float(percentage_errors(logs, problem.target).mean())
 
 
 def _grow(

@@ -14,7 +14,7 @@ from paceline.estimators._posynomial._problem import PosynomialProblem, log_sum
 from paceline.estimators._posynomial._solve import Solution
 
 _MAX_SCATTER = 1.0
-CLOSE = 1.0  # standard errors of the difference
+CLOSE = 1.0  # standard errors
 _RARE = 0.95  # quantile of the errors of the best expression: larger ones count as that
 
 
@@ -150,10 +150,10 @@ def choose(
 ) -> tuple[int, int]:
     """Return the places of the default choice and of the least error, of those allowed.
 
-    The best has the least mean error. Others are compared with it row by row: what both find
-    hard says nothing about which is better, so the standard error is that of the mean
-    difference. Errors beyond what the best rarely exceeds count as that much, for a few rows
-    that no expression foresees would drown the others.
+    The best has the least mean error. Others must lie within its standard error, as it is shown,
+    and be no worse row by row: what both find hard says nothing about which is better, so that
+    standard error is of the mean difference. In it errors beyond what the best rarely exceeds
+    count as that much, for a few rows that no expression foresees would drown the others.
     """
     means = np.array([m.error for m in members])
     if np.isnan(means).all():
@@ -168,7 +168,8 @@ def choose(
     within = []
     for i in allowed:
         worse = counted[i] - counted[top]
-        if worse.mean() <= CLOSE * standard_error(worse, groups):
+        is_near = means[i] <= means[top] + CLOSE * members[top].standard_error
+        if is_near and worse.mean() <= CLOSE * standard_error(worse, groups):
             within.append(i)
     return min(within, key=lambda i: (members[i].n_terms, members[i].n_constants)), top
 

@@ -18,6 +18,7 @@ from paceline.estimators._expected import expected_powers
 from paceline.estimators._posynomial._rows import Rows
 
 MAX_POWER = 4.0
+STEEP = -12.0  # the least power of a number with two values: a term may be of the smaller alone
 _WALL = 10.0  # how steeply a power beyond the limit is punished
 
 Kinds = tuple[int, ...]  # for every term, the column of `Rows.collectives` that it carries
@@ -125,6 +126,8 @@ class PosynomialProblem:
         count as one.
     expected
         What is known of the powers of the first term before anything was measured.
+    least_powers
+        Of every numeric parameter.
     """
 
     rows: Rows
@@ -133,6 +136,7 @@ class PosynomialProblem:
     strengths: Strengths
     independence: float = 1.0
     expected: Expected | None = None
+    least_powers: Array | float = -MAX_POWER
 
     @property
     def n_draws(self) -> float:
@@ -181,7 +185,7 @@ class PosynomialProblem:
         """Return the smoothed cost with the ridges."""
         r = self.residuals(c, kinds)
         fit = self.weights @ (np.sqrt(r * r + smoothing * smoothing) - smoothing)
-        over = _beyond(c.powers)
+        over = self._beyond(c.powers)
         ridge = self.stiffness(c) @ (c.flat() - self.means(c)) ** 2
         return float(fit + ridge + _WALL * (over * over).sum())
 
@@ -212,7 +216,7 @@ class PosynomialProblem:
         total = _log_total(logs)
         r = total - self.target
         size = np.sqrt(r * r + smoothing * smoothing)
-        x, stiffness, over = c.flat() - self.means(c), self.stiffness(c), _beyond(c.powers)
+        x, stiffness, over = c.flat() - self.means(c), self.stiffness(c), self._beyond(c.powers)
         cost = self.weights @ (size - smoothing) + stiffness @ x**2 + _WALL * (over * over).sum()
         slope, bend = 2.0 * stiffness * x, 2.0 * stiffness + 1e-9
         wall = slice(len(c.base), len(c.base) + c.powers.size)
@@ -224,6 +228,10 @@ class PosynomialProblem:
         hessian = jacobian @ jacobian.T  # of one array with itself: half the work
         hessian.flat[:: len(hessian) + 1] += moves.add_up(bend)
         return float(cost), gradient, hessian
+
+    def _beyond(self, powers: Array) -> Array:
+        """Return by how much every power is beyond its limit, with its sign."""
+        return powers - np.clip(powers, self.least_powers, MAX_POWER)
 
     def stiffness(self, c: Constants) -> Array:
         """Return how strongly each constant is pulled to its mean."""
@@ -300,11 +308,6 @@ def _origins(k: int, n_powers: int, n_marks: int) -> tuple[Index, Index]:
     of_term = [terms, np.repeat(terms, n_powers), np.repeat(terms, n_marks)]
     of_feature = [np.zeros(k, dtype=np.intp), np.tile(powers, k), np.tile(marks, k)]
     return np.concatenate(of_term), np.concatenate(of_feature)
-
-
-def _beyond(powers: Array) -> Array:
-    """Return by how much every power is beyond its limit, with its sign."""
-    return powers - np.clip(powers, -MAX_POWER, MAX_POWER)
 
 
 def _log_total(logs: Array) -> Array:

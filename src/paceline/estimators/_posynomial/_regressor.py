@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from paceline.errors import InvalidInputError
 from paceline.estimators._base import BaseTimeRegressor
 from paceline.estimators._columns import Array
 from paceline.estimators._folds import Fold, folds_of
-from paceline.estimators._posynomial._candidates import CLEARLY, Candidates
+from paceline.estimators._posynomial._candidates import CLEARLY, Candidates, believes_names
 from paceline.estimators._posynomial._consensus import recombine
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import (
@@ -23,7 +23,13 @@ from paceline.estimators._posynomial._front import (
     most_accurate,
     standard_error,
 )
-from paceline.estimators._posynomial._problem import NEUTRAL, Expected, PosynomialProblem
+from paceline.estimators._posynomial._problem import (
+    MAX_POWER,
+    NEUTRAL,
+    STEEP,
+    Expected,
+    PosynomialProblem,
+)
 from paceline.estimators._posynomial._proposals import by_chance, compose, propose
 from paceline.estimators._posynomial._rows import Layout, Rows, layout_of
 from paceline.estimators._posynomial._simplify import express, tidy
@@ -74,6 +80,9 @@ class PosynomialRegressor(BaseTimeRegressor):
         All expressions tried, with complexity and held-out error.
     best_allowed_
         Place in the front of the least held-out error with no more constants than allowed.
+    believes_names_
+        Whether powers were drawn to those that names let one expect: not where a power law
+        without them is clearly better on unseen rows.
     held_out_
         Prediction of every fitted row, in seconds, by the chosen kind of expression grown
         without the row; NaN where nothing was held out.
@@ -144,12 +153,18 @@ class PosynomialRegressor(BaseTimeRegressor):
         """Return an expression of the chosen kind, grown from other rows, as it comes."""
         times, labels = np.asarray(y, dtype=float), labels_of(X, groups)
         problem = _problem(self.layout_, X, times, _independence(X, labels))
+        problem = problem if self.believes_names_ else replace(problem, expected=None)
         return express(self.candidates_.regrow(problem, self.front_.chosen), self.layout_)
 
     def _grow(self, frame: pd.DataFrame, times: Array, labels: Any) -> tuple[Any, Array]:
         """Grow and choose; return the rows that were held out and what was predicted there."""
         rows, folds = choice_folds(labels, self.random_state)
         measured = _Measured(frame, times, labels, rows, folds, _independence(frame, labels))
+        problem = measured.choice(self.layout_)
+        self.believes_names_ = believes_names(
+            problem, self.layout_, folds, self.strength, self.random_state
+        )
+        measured = replace(measured, expects=self.believes_names_)
         tried = self._try(measured, self.layout_)
         if folds and self.compose:
             tried = self._compose(measured, tried)
@@ -230,7 +245,7 @@ class PosynomialRegressor(BaseTimeRegressor):
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What was measured, the rows to choose with, and folds of those."""
+    """What was measured, rows to choose with and their folds, and whether names are believed."""
 
     frame: pd.DataFrame
     times: Array
@@ -238,15 +253,16 @@ class _Measured:
     rows: Any
     folds: Sequence[Fold]
     independence: float
+    expects: bool = True
 
     def problem(self, layout: Layout) -> PosynomialProblem:
         """Return the problem of all rows."""
-        return _problem(layout, self.frame, self.times, self.independence)
+        problem = _problem(layout, self.frame, self.times, self.independence)
+        return problem if self.expects else replace(problem, expected=None)
 
     def choice(self, layout: Layout) -> PosynomialProblem:
         """Return the problem of the rows to choose with."""
-        some = self.frame.iloc[self.rows]
-        return _problem(layout, some, self.times[self.rows], self.independence)
+        return self.problem(layout).take(self.rows)
 
     def between(self, layout: Layout, random_state: int) -> Rows | None:
         """Return rows that nobody measured, made of those to choose with, if there are any."""
@@ -289,6 +305,9 @@ def _problem(
         strengths=NEUTRAL,
         independence=independence,
         expected=Expected.by_names(layout.stand_ins, _FIRMNESS),
+        least_powers=np.array(
+            [STEEP if frame[name].nunique() == 2 else -MAX_POWER for name in layout.stand_ins]
+        ),
     )
 
 
