@@ -33,6 +33,9 @@ DEVICES = [
 ]
 
 BATCHES = [
+    "local_bsz",
+    "bsz",
+    "mbsz",
     "local_batch",
     "batch_size",
     "global_batch",
@@ -52,6 +55,7 @@ BATCHES = [
 ]
 
 ACCUMULATIONS = [
+    "gas",
     "grad_accum",
     "gradient_accumulation_steps",
     "accum_steps",
@@ -118,6 +122,7 @@ NOT_COUNTS = [
     "hops",
     "tpot",
     "epochs",
+    "gas_price",
     "time_per_batch",
 ]
 
@@ -143,6 +148,10 @@ def test_a_name_says_what_it_counts(name: str, counted: str | None) -> None:
         ("total_batch_size", "global_batch"),
         ("effective_batch", "global_batch"),
         ("gbs", "global_batch"),
+        ("gbsz", "global_batch"),
+        ("local_bsz", "device_batch"),
+        ("lbs", "device_batch"),
+        ("bsz", "unknown"),
         ("device_batch", "device_batch"),
         ("local_batch", "device_batch"),
         ("micro_batch", "device_batch"),

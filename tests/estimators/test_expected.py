@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from paceline.estimators import CorrectedRegressor
 from paceline.estimators._correction import Law
 from paceline.estimators._expected import expected_powers
 from paceline.estimators._posynomial import layout_of
@@ -58,3 +59,29 @@ def test_a_fold_is_foretold_by_a_law_that_has_not_seen_it() -> None:
     whole.problem.target[test] += 5.0
     assert whole.fold_logs([(train, test)]) == pytest.approx(logs)
     assert np.abs(logs[0, train] - whole.problem.target[train]).mean() < 0.4
+
+
+def times_at_one_global_batch(n_rows: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Steps of 8 devices whose batch of all together is always the same, and in no column."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"mbs": rng.choice([1.0, 2, 4, 8], n_rows), "tp": 2.0 ** rng.integers(0, 4, n_rows)}
+    )
+    y = 30.0 * X["mbs"] ** -0.05 * X["tp"] ** 0.4 * np.exp(rng.normal(0, 0.02, n_rows))
+    return X, y.to_numpy()
+
+
+def test_names_that_mislead_are_not_believed() -> None:
+    X, y = times_at_one_global_batch(24)
+    model = CorrectedRegressor().fit(X, y)
+    assert not model.posynomial_.believes_names_
+    powers = model.expression_.terms[0].powers
+    assert powers["tp"] == pytest.approx(0.4, abs=0.1)
+    assert powers.get("mbs", 0.0) == pytest.approx(0.0, abs=0.1)
+
+
+def test_names_are_believed_where_rows_do_not_contradict_them() -> None:
+    X, _ = times_at_one_global_batch(24)
+    noise = np.exp(np.random.default_rng(1).normal(0, 0.1, 24))
+    y = (0.3 * X["mbs"] ** 0.9 / X["tp"] ** 0.8).to_numpy() * noise
+    assert CorrectedRegressor().fit(X, y).posynomial_.believes_names_

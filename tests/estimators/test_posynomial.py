@@ -106,6 +106,31 @@ def test_rows_that_no_expression_foresees_do_not_drown_the_others() -> None:
     assert choose(members, [short, long], np.arange(100), 40, None) == (1, 1)
 
 
+def test_what_is_shown_to_be_much_worse_is_not_chosen() -> None:
+    long = np.full(20, 0.04)
+    short = np.append(long[:-1], 1.0)  # one row decides, and a standard error of it is large
+    members = [
+        FrontMember(n_terms=k, n_constants=k, error=e.mean(), standard_error=0.006)
+        for k, e in ((1, short), (2, long))
+    ]
+    difference = short - long
+    assert difference.mean() <= standard_error(difference, np.arange(20))
+    assert choose(members, [short, long], np.arange(20), 40, None) == (1, 1)
+
+
+def test_a_number_with_two_values_may_change_everything() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"devices_per_node": rng.choice([1.0, 2.0], 200)})
+    X = X.assign(size_mb=np.exp(rng.uniform(-3, 4, 200)))
+    across, within = 1e-4 + 5e-3 * X["size_mb"], 1e-5 + 5e-5 * X["size_mb"]
+    y = np.where(X["devices_per_node"] == 1, across, within) * np.exp(rng.normal(0, 0.03, 200))
+    model = PosynomialRegressor().fit(X, y)
+    assert model.front_.members[model.front_.chosen].error < 0.08
+    powers = [term.powers.get("devices_per_node", 0.0) for term in model.expression_.terms]
+    assert min(powers) < -4.0
+    assert max(powers) <= 4.1  # beyond what was measured a term may vanish, but not explode
+
+
 def test_a_front_of_an_older_file_is_read() -> None:
     data = {"n_terms": 2, "owns_levels": True, "n_constants": 9}
     member = FrontMember.from_dict(data | {"error": 0.1, "standard_error": None})

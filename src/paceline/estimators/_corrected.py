@@ -173,7 +173,7 @@ class _Makings:
         candidates, best = posynomial.candidates_, posynomial.best_allowed_
         self.formula_logs = candidates.held_out_logs(posynomial.front_.chosen)
         problem = replace(  # the layout may have numbers that the formula does without
-            candidates.power_law()[0], rows=layout.encode(frame), least_powers=-MAX_POWER
+            candidates.power_law()[0], rows=layout.encode(frame), limits=(-MAX_POWER, MAX_POWER)
         )
         self.law = Law(
             problem=problem,

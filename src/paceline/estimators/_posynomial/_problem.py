@@ -18,7 +18,6 @@ from paceline.estimators._expected import expected_powers
 from paceline.estimators._posynomial._rows import Rows
 
 MAX_POWER = 4.0
-STEEP = -12.0  # the least power of a number with two values: a term may be of the smaller alone
 _WALL = 10.0  # how steeply a power beyond the limit is punished
 
 Kinds = tuple[int, ...]  # for every term, the column of `Rows.collectives` that it carries
@@ -126,8 +125,8 @@ class PosynomialProblem:
         count as one.
     expected
         What is known of the powers of the first term before anything was measured.
-    least_powers
-        Of every numeric parameter.
+    limits
+        The least and the greatest power of every numeric parameter.
     """
 
     rows: Rows
@@ -136,7 +135,7 @@ class PosynomialProblem:
     strengths: Strengths
     independence: float = 1.0
     expected: Expected | None = None
-    least_powers: Array | float = -MAX_POWER
+    limits: tuple[Array | float, Array | float] = (-MAX_POWER, MAX_POWER)
 
     @property
     def n_draws(self) -> float:
@@ -231,7 +230,7 @@ class PosynomialProblem:
 
     def _beyond(self, powers: Array) -> Array:
         """Return by how much every power is beyond its limit, with its sign."""
-        return powers - np.clip(powers, self.least_powers, MAX_POWER)
+        return powers - np.clip(powers, *self.limits)
 
     def stiffness(self, c: Constants) -> Array:
         """Return how strongly each constant is pulled to its mean."""

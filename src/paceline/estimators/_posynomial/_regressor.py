@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from paceline.dataset import counts_what
 from paceline.errors import InvalidInputError
 from paceline.estimators._base import BaseTimeRegressor
 from paceline.estimators._columns import Array
@@ -26,7 +27,6 @@ from paceline.estimators._posynomial._front import (
 from paceline.estimators._posynomial._problem import (
     MAX_POWER,
     NEUTRAL,
-    STEEP,
     Expected,
     PosynomialProblem,
 )
@@ -43,6 +43,7 @@ _MAX_CHOICE_ROWS = 800  # to choose with, none alike; the final fit takes all
 _MAX_GROUPED_ROWS = 2_400
 _N_ROWS_PER_TERM = 8
 _FIRMNESS = 20.0  # of an expected power, in strengths of the ridge on one that is not known
+_STEEP, _IN_TURN = -12.0, 1.0
 _N_DRAWS_PER_CONSTANT = 2  # of more than one term; held-out errors of few groups flatter terms
 
 
@@ -305,10 +306,20 @@ def _problem(
         strengths=NEUTRAL,
         independence=independence,
         expected=Expected.by_names(layout.stand_ins, _FIRMNESS),
-        least_powers=np.array(
-            [STEEP if frame[name].nunique() == 2 else -MAX_POWER for name in layout.stand_ins]
-        ),
+        limits=_limits(layout, frame),
     )
+
+
+def _limits(layout: Layout, frame: pd.DataFrame) -> tuple[Array, Array]:
+    """Return the least and the greatest power of every number.
+
+    Of two values, a term may be of the smaller one alone; it may not explode at a third. With the
+    number of devices nothing grows faster than if they took turns.
+    """
+    names = list(layout.stand_ins)
+    least = [_STEEP if frame[name].nunique() == 2 else -MAX_POWER for name in names]
+    most = [_IN_TURN if counts_what(name) == "devices" else MAX_POWER for name in names]
+    return np.array(least), np.array(most)
 
 
 def _independence(frame: pd.DataFrame, labels: Any) -> float:

@@ -163,6 +163,9 @@ def layout_of(
 
 
 def _counts_devices(name: str, values: pd.Series[Any]) -> bool:
-    """Return whether 1 - 1/n says something: far from one device it is nearly constant."""
+    """Return whether 1 - 1/n says something: far from one device it is nearly constant.
+
+    Of two numbers a power says as much, and exceeds what a collective costs on more.
+    """
     is_count = counts_what(name) == "devices" and bool((values >= 1).all())
-    return is_count and values.nunique() > 2 and bool(values.min() <= _FEW_DEVICES)
+    return is_count and values.nunique() > 1 and bool(values.min() <= _FEW_DEVICES)
