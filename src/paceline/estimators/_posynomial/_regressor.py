@@ -44,6 +44,7 @@ _MAX_GROUPED_ROWS = 2_400
 _N_ROWS_PER_TERM = 8
 _FIRMNESS = 20.0  # of an expected power, in strengths of the ridge on one that is not known
 _STEEP, _IN_TURN = -12.0, 1.0
+_MANY_VALUES = 4  # of a number of devices: enough to tell a jump from how it goes on
 _N_DRAWS_PER_CONSTANT = 2  # of more than one term; held-out errors of few groups flatter terms
 
 
@@ -313,12 +314,15 @@ def _problem(
 def _limits(layout: Layout, frame: pd.DataFrame) -> tuple[Array, Array]:
     """Return the least and the greatest power of every number.
 
-    Of two values, a term may be of the smaller one alone; it may not explode at a third. With the
-    number of devices nothing grows faster than if they took turns.
+    Of two values, a term may be of the smaller one alone; it may not explode at a third. Where few
+    numbers of devices were measured, nothing grows faster with them than if they took turns.
     """
-    names = list(layout.stand_ins)
-    least = [_STEEP if frame[name].nunique() == 2 else -MAX_POWER for name in names]
-    most = [_IN_TURN if counts_what(name) == "devices" else MAX_POWER for name in names]
+    n_values = {name: frame[name].nunique() for name in layout.stand_ins}
+    least = [_STEEP if n == 2 else -MAX_POWER for n in n_values.values()]
+    most = [
+        _IN_TURN if n < _MANY_VALUES and counts_what(name) == "devices" else MAX_POWER
+        for name, n in n_values.items()
+    ]
     return np.array(least), np.array(most)
 
 
