@@ -154,8 +154,8 @@ class PosynomialRegressor(BaseTimeRegressor):
     def regrow(self, X: pd.DataFrame, y: Any, groups: Any) -> PosynomialExpression:
         """Return an expression of the chosen kind, grown from other rows, as it comes."""
         times, labels = np.asarray(y, dtype=float), labels_of(X, groups)
-        problem = _problem(self.layout_, X, times, _independence(X, labels))
-        problem = problem if self.believes_names_ else replace(problem, expected=None)
+        independence = _independence(X, labels)
+        problem = _problem(self.layout_, X, times, independence, self.believes_names_)
         return express(self.candidates_.regrow(problem, self.front_.chosen), self.layout_)
 
     def _grow(self, frame: pd.DataFrame, times: Array, labels: Any) -> tuple[Any, Array]:
@@ -259,12 +259,12 @@ class _Measured:
 
     def problem(self, layout: Layout) -> PosynomialProblem:
         """Return the problem of all rows."""
-        problem = _problem(layout, self.frame, self.times, self.independence)
-        return problem if self.expects else replace(problem, expected=None)
+        return _problem(layout, self.frame, self.times, self.independence, self.expects)
 
     def choice(self, layout: Layout) -> PosynomialProblem:
         """Return the problem of the rows to choose with."""
-        return self.problem(layout).take(self.rows)
+        some, times = self.frame.iloc[self.rows], self.times[self.rows]
+        return _problem(layout, some, times, self.independence, self.expects)
 
     def between(self, layout: Layout, random_state: int) -> Rows | None:
         """Return rows that nobody measured, made of those to choose with, if there are any."""
@@ -298,7 +298,7 @@ class _Tried:
 
 
 def _problem(
-    layout: Layout, frame: pd.DataFrame, times: Array, independence: float
+    layout: Layout, frame: pd.DataFrame, times: Array, independence: float, expects: bool
 ) -> PosynomialProblem:
     return PosynomialProblem(
         rows=layout.encode(frame),
@@ -306,7 +306,7 @@ def _problem(
         weights=np.full(len(times), 1.0 / len(times)),
         strengths=NEUTRAL,
         independence=independence,
-        expected=Expected.by_names(layout.stand_ins, _FIRMNESS),
+        expected=Expected.by_names(layout.stand_ins if expects else (), _FIRMNESS),
         limits=_limits(layout, frame),
     )
 
