@@ -26,6 +26,7 @@ _LEARN_WORK = 8_000_000  # rows squared times columns
 _N_ITERATIONS = 25
 _N_MORE = 25  # with more rows, once outliers are known
 _DOF = 4.0
+_ROWS_AT_ONCE = 500  # of a covariance: what it is made of is several times as large
 _JITTER = 1e-8
 
 
@@ -51,8 +52,10 @@ class Process:
     def covariance(self, places: Places) -> Array:
         """Return the covariance of all pairs without noise."""
         covariance = np.zeros((len(places), len(places)))
-        for kernel, variance in zip(self.kernels, self.variances, strict=True):
-            covariance += variance * kernel.between(places, places)
+        for i in range(0, len(places), _ROWS_AT_ONCE):
+            rows = slice(i, i + _ROWS_AT_ONCE)
+            for kernel, variance in zip(self.kernels, self.variances, strict=True):
+                covariance[rows] += variance * kernel.between(places.take(rows), places)
         covariance.flat[:: len(places) + 1] += _JITTER * sum(self.variances)
         return covariance
 
