@@ -85,3 +85,12 @@ def test_names_are_believed_where_rows_do_not_contradict_them() -> None:
     noise = np.exp(np.random.default_rng(1).normal(0, 0.1, 24))
     y = (0.3 * X["mbs"] ** 0.9 / X["tp"] ** 0.8).to_numpy() * noise
     assert CorrectedRegressor().fit(X, y).posynomial_.believes_names_
+
+
+def test_rows_fewer_than_two_a_number_contradict_no_name() -> None:
+    X, y = times_at_one_global_batch(14)
+    rng = np.random.default_rng(4)
+    X = X.assign(**{f"width_{i}": rng.choice([1.0, 2, 4], 14) for i in range(6)})
+    assert CorrectedRegressor().fit(X, y).posynomial_.believes_names_
+    enough, times = times_at_one_global_batch(14)
+    assert not CorrectedRegressor().fit(enough, times).posynomial_.believes_names_

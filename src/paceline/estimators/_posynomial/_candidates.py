@@ -65,6 +65,7 @@ _SHRINKING = _Shrinkage(level_share=60.0, price=0.1)
 _GROUPED = 0.5  # independent draws a row: below, levels are shrunk unless that is clearly worse
 CLEARLY = 0.95  # of the error on rows not seen
 _MISLED = 0.8  # of the error with expected powers: with less, names are not believed
+_DRAWS_PER_NUMBER = 2  # fewer cannot contradict a name
 _N_PROMISED_TERMS = 4  # fewer say little of what more will need
 _N_PROMISE_ROWS = 300
 _N_STARTS = 4  # of what is shown; rows are held out from one start each
@@ -227,7 +228,8 @@ def believes_names(
     A name may mislead: where the batch of all devices is the same in every row and has no column,
     time does not grow with that of a device. Judged is a power law on rows not seen.
     """
-    if problem.expected is None or not folds:
+    n_numbers = problem.rows.logs.shape[1]
+    if problem.expected is None or not folds or problem.n_draws < _DRAWS_PER_NUMBER * n_numbers:
         return True
     drawn = _usual_shrinkage(problem)[0].applied(problem, strength)
     grow = partial(_grow, layout=layout, seed=seed, max_constants=len(problem.target))
