@@ -118,49 +118,6 @@ def test_what_is_shown_to_be_much_worse_is_not_chosen() -> None:
     assert choose(members, [short, long], np.arange(20), 40, None) == (1, 1)
 
 
-def test_a_number_with_two_values_may_change_everything() -> None:
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"devices_per_node": rng.choice([1.0, 2.0], 200)})
-    X = X.assign(size_mb=np.exp(rng.uniform(-3, 4, 200)))
-    across, within = 1e-4 + 5e-3 * X["size_mb"], 1e-5 + 5e-5 * X["size_mb"]
-    y = np.where(X["devices_per_node"] == 1, across, within) * np.exp(rng.normal(0, 0.03, 200))
-    model = PosynomialRegressor().fit(X, y)
-    assert model.front_.members[model.front_.chosen].error < 0.08
-    powers = [term.powers.get("devices_per_node", 0.0) for term in model.expression_.terms]
-    assert min(powers) < -4.0
-    assert max(powers) <= 4.1  # beyond what was measured a term may vanish, but not explode
-
-
-def test_two_numbers_of_devices_are_read_as_a_collective() -> None:
-    rng = np.random.default_rng(1)
-    X = pd.DataFrame({"n_gpus": rng.choice([1.0, 2.0], 60)})
-    X = X.assign(device_batch=rng.choice([8.0, 16, 32, 64], 60))
-    y = (1e-3 * X["device_batch"] + 2e-2 * (1 - 1 / X["n_gpus"])) * np.exp(rng.normal(0, 0.02, 60))
-    expression = PosynomialRegressor().fit(X, y).expression_
-    assert "n_gpus" in {term.collective for term in expression.terms}
-    far = expression.evaluate(pd.DataFrame({"n_gpus": [64.0], "device_batch": [32.0]}))
-    assert far == pytest.approx(0.032 + 0.02 * 63 / 64, rel=0.25)
-
-
-def test_a_jump_between_few_numbers_of_devices_does_not_go_on() -> None:
-    rng = np.random.default_rng(2)
-    X = pd.DataFrame({"n_gpus": np.repeat([4.0, 8.0], 30)})
-    X = X.assign(device_batch=rng.choice([8.0, 16, 32, 64], 60))
-    y = 1e-3 * X["device_batch"] * np.where(X["n_gpus"] == 8, 6.0, 1.0)  # it leaves a node
-    expression = PosynomialRegressor().fit(X, y * np.exp(rng.normal(0, 0.02, 60))).expression_
-    ends = expression.evaluate(pd.DataFrame({"n_gpus": [8.0, 64.0], "device_batch": [32.0] * 2}))
-    assert ends[1] / ends[0] < 10.0  # a power would make it 6^3
-
-
-def test_many_numbers_of_devices_say_how_it_goes_on() -> None:
-    rng = np.random.default_rng(3)
-    X = pd.DataFrame({"n_ranks": rng.choice([2.0, 4, 8, 16, 32], 100)})
-    X = X.assign(size_mb=np.exp(rng.uniform(0, 4, 100)))
-    y = 1e-4 * X["size_mb"] * X["n_ranks"] ** 1.6 * np.exp(rng.normal(0, 0.02, 100))
-    (term,) = PosynomialRegressor().fit(X, y).expression_.terms
-    assert term.powers["n_ranks"] == pytest.approx(1.6, abs=0.05)
-
-
 def test_a_front_of_an_older_file_is_read() -> None:
     data = {"n_terms": 2, "owns_levels": True, "n_constants": 9}
     member = FrontMember.from_dict(data | {"error": 0.1, "standard_error": None})
