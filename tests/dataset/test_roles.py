@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from paceline.dataset import Dataset, level_name
+from paceline.dataset import BLANK, Dataset, level_name
 from paceline.errors import InvalidInputError, UnknownNameError
 
 
@@ -382,13 +382,50 @@ def test_what_may_be_zero_is_a_switch(name: str) -> None:
 
 
 @pytest.mark.parametrize("blank", [None, "", " "])
-def test_a_text_with_blank_cells_is_set_aside_unless_named(blank: str | None) -> None:
+def test_remarks_on_some_rows_are_set_aside_unless_named(blank: str | None) -> None:
     columns = {"note": ["restarted", blank, "slow"], "x": VARIED}
     dataset = read(columns)
     assert list(dataset.X) == ["x"]
-    assert noted(dataset, "note", "without a value in 1 of 3 rows and was set aside; fill")
+    assert noted(dataset, "note", "holds remarks, in 2 of 3 rows, and was set aside; keep it")
     with pytest.raises(InvalidInputError, match="`note` must have a value in every row"):
         read(columns, intrinsic=["note", "x"])
+
+
+@pytest.mark.parametrize("blank", [None, "", " "])
+def test_blank_cells_of_a_text_are_a_level(blank: str | None) -> None:
+    columns = {"comm": ["ring", "ring", "tree", "tree", *[blank] * 6], "x": range(1, 11)}
+    for options in ({}, {"intrinsic": ["comm", "x"]}, {"categorical": ["comm"]}):
+        dataset = read(columns, **options)
+        assert list(dataset.X["comm"]) == [*columns["comm"][:4], *[BLANK] * 6]
+        assert noted(dataset, "comm", "has no value in 6 of 10 rows, which is taken as a level")
+
+
+def test_one_forgotten_level_is_a_level_too_unless_the_column_is_named() -> None:
+    columns = {"comm": ["ring", "ring", "tree", "tree", None], "x": range(1, 6)}
+    assert list(read(columns).X["comm"])[-1] == BLANK
+    with pytest.raises(InvalidInputError, match="`comm` must have a value in every row"):
+        read(columns, intrinsic=["comm", "x"])
+
+
+def test_a_number_that_often_does_not_apply_is_categorical() -> None:
+    dataset = read({"k": [2, 100, 2, 100, *[None] * 6], "x": range(1, 11)})
+    assert list(dataset.X["k"])[:5] == ["2", "100", "2", "100", BLANK]
+    assert noted(dataset, "k", "has no value in 6 of 10 rows, which is taken as a level")
+    for columns in ({"k": [2, 100, 2, 100, 2, None]}, {"n_gpus": [1, 2, 1, 2, *[None] * 6]}):
+        with pytest.raises(InvalidInputError, match="must have a value in every row"):
+            read(columns)
+
+
+def test_inf_beside_other_words_is_a_word() -> None:
+    dataset = read({"mode": ["inf", "inf", "train"], "x": VARIED})
+    assert list(dataset.X["mode"]) == ["inf", "inf", "train"]
+
+
+def test_texts_that_recur_among_few_numbers_make_labels_of_them() -> None:
+    versions = ["22.4", "23.1", "22.4", "23.1", "23.1-cuda", "23.1-cuda"]
+    assert list(read({"version": versions, "x": range(1, 7)}).X["version"]) == versions
+    with pytest.raises(InvalidInputError, match=r"`version` must be numeric, but row 5 has"):
+        read({"version": versions[:5], "x": range(1, 6)})
 
 
 def test_a_batch_that_may_be_of_one_device_or_of_all_is_noted() -> None:

@@ -112,6 +112,17 @@ def test_levels_are_known_in_other_letters(result: FitResult) -> None:
     assert shouted.equals(result.predict(row))
 
 
+@pytest.mark.parametrize("blank", [None, "", " "])
+def test_a_blank_cell_is_the_level_that_it_was_when_fitted(blank: str | None) -> None:
+    frame = pd.DataFrame({"x": np.tile([1.0, 2, 4, 8, 16, 32], 4)})
+    frame["comm"] = np.repeat(["ring", None], 12)
+    frame["time_s"] = 0.1 * frame["x"] * frame["comm"].map({"ring": 3.0}).fillna(1.0)
+    rows = pd.DataFrame({"x": [8.0, 8.0], "comm": ["ring", blank]})
+    predicted = fit(Dataset.from_frame(frame)).predict(rows)
+    assert predicted["predicted_s"].to_numpy() == pytest.approx([2.4, 0.8], rel=0.01)
+    assert not predicted["extrapolates"].any()
+
+
 def test_a_row_unlike_all_others_is_named() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"width": np.arange(1.0, 61.0), "time_s": rng.uniform(1, 2, 60)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paceline.dataset._basis import TimeBasis
 from paceline.dataset._card import html_card
-from paceline.dataset._cells import level_name
+from paceline.dataset._cells import BLANK, level_name
 from paceline.dataset._csv import read_csv, read_table
 from paceline.dataset._dataset import Dataset
 from paceline.dataset._extra_p import read_extra_p, write_extra_p
@@ -33,6 +33,7 @@ from paceline.dataset._store import read_observations, read_store, save_store
 from paceline.dataset._throughput import global_batch_columns
 
 __all__ = [
+    "BLANK",
     "Dataset",
     "Derivation",
     "Observation",

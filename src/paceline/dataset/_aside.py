@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from paceline.dataset._cells import Column, Numbers, count_missing, is_empty, is_numeric
+from paceline.dataset._cells import (
+    BLANK,
+    Column,
+    Numbers,
+    count_missing,
+    is_empty,
+    is_numeric,
+)
 from paceline.dataset._outcome_names import is_outcome
 
 # More levels than a few need rows to tell each of them, and a fit takes longer with every one:
@@ -37,11 +44,11 @@ def reason_aside(column: Column) -> str | None:
             f"group by it with `--group {column.name}`, or keep it with `--categorical`"
         )
     n_missing = count_missing(column)
-    if not n_missing:
+    if not n_missing or column.value_counts().median() > 1:
         return None
     return (
-        f"is a text without a value in {n_missing} of {len(column)} rows and was set aside; fill "
-        "the blank cells to keep it"
+        f"holds remarks, in {len(column) - n_missing} of {len(column)} rows, and was set aside; "
+        f"keep it with `--categorical {column.name}`"
     )
 
 
@@ -57,6 +64,15 @@ def is_identifier(column: Column) -> bool:
     if len(counts) <= _FEW_LEVELS:
         return False
     return len(counts) > _MOST_LEVELS or float(counts.median()) < _FEWEST_ROWS
+
+
+def note_blanks(name: str, column: Column) -> list[str]:
+    """Return a note for a column of levels in which some cells are blank."""
+    n_missing = count_missing(column)
+    if not n_missing:
+        return []
+    what = f"has no value in {n_missing} of {len(column)} rows"
+    return [f"`{name}` {what}, which is taken as a level of its own, {BLANK}."]
 
 
 def note_copies(columns: pd.DataFrame, times_s: Numbers) -> list[str]:

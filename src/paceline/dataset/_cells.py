@@ -21,6 +21,9 @@ Column: TypeAlias = "pd.Series[Any]"
 # Blank and NaN are missing everywhere; "NA" may be a level (a region, say), never a number.
 _MISSING_LEVELS = {"", "nan"}
 _MISSING_NUMBERS = _MISSING_LEVELS | {"na", "n/a", "null", "<na>"}
+BLANK = "(blank)"  # the level of a cell without one
+_FEW_NUMBERS = 10
+_OFTEN, _FEW_BLANKS = 0.1, 5
 _LARGEST_PLAIN_INTEGER = 1e15
 _WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
@@ -52,7 +55,11 @@ def level_name(value: object) -> str:
 
 
 def is_numeric(column: Column) -> bool:
-    """Return whether a column holds numbers: at least half of its cells that are not missing."""
+    """Return whether a column holds numbers: at least half of its cells that are not missing.
+
+    Not if the others recur among few numbers, as 2022.4-cuda does among versions; a slip occurs
+    once. The word "inf" is no sign of numbers: it may be short for inference.
+    """
     if pd.api.types.is_bool_dtype(column.dtype):
         return False
     if pd.api.types.is_numeric_dtype(column.dtype):
@@ -60,9 +67,10 @@ def is_numeric(column: Column) -> bool:
     codes, cells = _distinct(column)
     counts = np.bincount(codes[codes >= 0], minlength=len(cells))
     numbers = [1.0 if is_grouped(cell) else parse_number(cell) for cell in cells]
-    n_bad = sum(int(c) for c, x in zip(counts, numbers, strict=True) if x is None)
-    n_good = sum(int(c) for c, x in zip(counts, numbers, strict=True) if _is_present(x))
-    return n_good > 0 and n_good >= n_bad
+    bad = [int(c) for c, x in zip(counts, numbers, strict=True) if x is None]
+    good = [int(c) for c, x in zip(counts, numbers, strict=True) if _is_finite(x)]
+    are_labels = len(good) <= _FEW_NUMBERS and sum(bad) >= 2 * max(len(bad), 1)
+    return bool(good) and sum(good) >= sum(bad) and not are_labels
 
 
 def is_empty(column: Column) -> bool:
@@ -116,23 +124,40 @@ def has_decimal_comma(cell: str) -> bool:
 
 
 def count_missing(column: Column) -> int:
-    """Return how many cells of a column of text have no value."""
+    """Return how many cells of a column have no value."""
     codes, cells = _distinct(column)
     return int(_missing_levels(cells)[codes].sum())
 
 
-def read_levels(column: Column, locate: Locate, *, is_parameter: bool = True) -> Levels:
-    """Return a column as names of levels; the parameters are those of `read_numbers`.
+def is_often_blank(column: Column) -> bool:
+    """Return whether many cells are blank: not forgotten, but what does not apply there."""
+    return count_missing(column) >= max(_OFTEN * len(column), _FEW_BLANKS)
+
+
+def read_levels(
+    column: Column, locate: Locate, *, is_parameter: bool = True, may_be_blank: bool = False
+) -> Levels:
+    """Return a column as names of levels.
+
+    Parameters
+    ----------
+    column, locate, is_parameter
+        Those of `read_numbers`.
+    may_be_blank
+        Whether a blank cell is a level of its own.
 
     Raises
     ------
     InvalidInputError
-        For a missing cell; names its row.
+        For a missing cell, unless it may be blank; names its row.
     """
     codes, cells = _distinct(column)
-    missing = _missing_levels(cells)[codes]
-    _refuse_missing(missing, column, locate, is_parameter=is_parameter)
-    return np.array([level_name(cell) for cell in cells], dtype=object)[codes]
+    is_missing = _missing_levels(cells)
+    if not may_be_blank:
+        _refuse_missing(is_missing[codes], column, locate, is_parameter=is_parameter)
+    names = np.array([*map(level_name, cells), BLANK], dtype=object)
+    names[is_missing] = BLANK
+    return np.asarray(names[codes])
 
 
 def plain_column(column: Column) -> Column:
@@ -198,8 +223,8 @@ def parse_number(cell: object) -> float | None:
         return None
 
 
-def _is_present(number: float | None) -> bool:
-    return number is not None and not math.isnan(number)
+def _is_finite(number: float | None) -> bool:
+    return number is not None and math.isfinite(number)
 
 
 def _is_missing_level(cell: object) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from paceline.dataset._aside import reason_aside
+from paceline.dataset._aside import note_blanks, reason_aside
 from paceline.dataset._basis import Batch
 from paceline.dataset._cells import (
     Column,
@@ -17,6 +17,7 @@ from paceline.dataset._cells import (
     Locate,
     Numbers,
     is_numeric,
+    is_often_blank,
     level_name,
     read_levels,
     read_numbers,
@@ -109,7 +110,10 @@ def _assign_named(frame: pd.DataFrame, options: ReadOptions, locate: Locate, fou
     for name in map(str, frame.columns):
         if name in options.named:
             role: Role = "extrinsic" if name in (options.extrinsic or ()) else "intrinsic"
-            found.add(name, role, _read_named(frame[name], role, options, locate))
+            values = _read_named(frame[name], role, options, locate)
+            found.add(name, role, values)
+            if values.dtype == object:
+                found.notes += note_blanks(name, frame[name])
         elif name not in (options.time, options.throughput, options.group, *RESERVED):
             found.notes.append(f"`{name}` is not named in a role and was ignored.")
 
@@ -123,7 +127,9 @@ def _read_named(
             f"An extrinsic column must be numeric, but `{column.name}` is "
             f"{'listed in `categorical`' if column.name in options.categorical else 'text'}."
         )
-    return read_levels(column, locate) if is_label else read_numbers(column, locate)
+    if is_label:
+        return read_levels(column, locate, may_be_blank=is_often_blank(column))
+    return read_numbers(column, locate)
 
 
 def _assign_guessed(
@@ -137,18 +143,27 @@ def _assign_guessed(
         if reason:
             found.notes.append(f"`{name}` {reason}.")
             found.constant.append(name)
-        elif name not in options.categorical and is_numeric(column):
+        elif _is_quantity(name, column, options):
             values = read_numbers(column, locate)
             _refuse_no_count(name, values, locate)
             _add_guessed_number(name, values, found)
         else:
-            found.add(name, "intrinsic", read_levels(column, locate))
+            may_be_blank = name not in options.categorical or is_often_blank(column)
+            found.add(name, "intrinsic", read_levels(column, locate, may_be_blank=may_be_blank))
+            found.notes += note_blanks(name, column)
             is_text = name in found.columns and name not in options.categorical
             texts += [name] if is_text else []
     found.notes += _note_texts(texts, found)
     guessed = [n for n, role in found.roles.items() if role == "intrinsic" and n not in texts]
     if guessed:
         found.notes.append(f"Taken as intrinsic: {', '.join(f'`{n}`' for n in guessed)}.")
+
+
+def _is_quantity(name: str, column: Column, options: ReadOptions) -> bool:
+    if name in options.categorical or not is_numeric(column):
+        return False
+    has_few = column.nunique() <= _MOST_SWITCH_VALUES and counts_what(name) is None
+    return not (has_few and is_often_blank(column))
 
 
 def _add_guessed_number(name: str, values: Numbers, found: Roles) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from paceline.dataset import Dataset, level_name
+from paceline.dataset import BLANK, Dataset, level_name
 from paceline.errors import InvalidInputError, UnknownNameError
 from paceline.estimators._columns import Array
 from paceline.units import format_number
@@ -149,8 +149,10 @@ def _typical_row(measured: MeasuredRange, X: pd.DataFrame) -> pd.Series[Any]:
 
 
 def _labels(values: pd.Series[Any], known: Sequence[str]) -> pd.Series[str]:
-    missing = values.isna().to_numpy(dtype=bool)
-    if missing.any():
+    missing = (values.isna() | (values.astype(str).str.strip() == "")).to_numpy(dtype=bool)
+    if BLANK in known:
+        values = values.where(~missing, BLANK)
+    elif missing.any():
         raise InvalidInputError(
             f"`{values.name}` must have a level in every row, but row {int(missing.argmax()) + 1} "
             f"is blank. Fill it, or leave the row out."
