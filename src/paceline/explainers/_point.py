@@ -68,10 +68,10 @@ class Point:
         rows = self.row.iloc[[0] * n_rows].reset_index(drop=True).assign(**moved)
         return self._widened(rows).assign(**derived)
 
-    def try_vary(self, name: str, values: Any) -> pd.DataFrame | None:
-        """Return the same for one parameter; None when one of the values cannot be built."""
+    def try_vary(self, values: Mapping[str, Any]) -> pd.DataFrame | None:
+        """Return the same; None when one of them cannot be built."""
         try:
-            return self.vary({name: values})
+            return self.vary(values)
         except InvalidInputError:
             return None
 

@@ -137,7 +137,7 @@ def _read_levels(
     }
     groups |= {name: list(known[name]) for name in point.replaced if name in known}
     for name, group in groups.items():
-        rows = point.try_vary(name, group)
+        rows = point.try_vary({name: group})
         if rows is None:
             continue
         logs = np.log(expression.evaluate(rows))

@@ -32,13 +32,13 @@ def double(expression: PosynomialExpression, point: Point) -> tuple[DoublingRead
 
 def _double(expression: PosynomialExpression, point: Point, name: str) -> DoublingReading | None:
     value = float(point.columns[name].iloc[0])
-    rows = point.try_vary(name, [value, 2 * value])
+    rows = point.try_vary({name: [value, 2 * value]})
     if value <= 0 or rows is None:
         return None  # twice nothing is nothing, and not everything can be built
     here, far = np.exp(expression.log_terms(rows))
     factor = float(far.sum() / here.sum())
     step = -_STEP if value in limits_of(expression, name) else _STEP  # not beyond a limit
-    near = point.try_vary(name, [value * np.exp(step)])
+    near = point.try_vary({name: [value * np.exp(step)]})
     if near is None:  # of what is counted there is no small change
         elasticity = float(np.log2(factor))
     else:
@@ -65,7 +65,7 @@ def regime_changes(expression: PosynomialExpression, point: Point) -> tuple[Regi
     changes = []
     for name in point.ranges:
         grid = _log_grid(_positive(expression, point.ranges, name), _N_SCAN)
-        rows = point.try_vary(name, grid)
+        rows = point.try_vary({name: grid})
         if rows is None:
             continue  # between counts nothing can be built
         logs = expression.log_terms(rows)
@@ -96,7 +96,10 @@ def limits_of(expression: PosynomialExpression, name: str) -> list[float]:
 def map_dominance(
     expression: PosynomialExpression, point: Point, over: tuple[str, str] | None
 ) -> DominanceMap | None:
-    """Return the largest term over two parameters; None when there is nothing to map."""
+    """Return the largest term over two parameters; None when there is nothing to map.
+
+    Two that were asked for must make networks that can be built; of others it is no fault.
+    """
     ranges = point.ranges
     names = _check_over(over, ranges) if over else _widest(expression, point)
     if len(names) < 2 or len(expression.terms) < 2:
@@ -106,7 +109,10 @@ def map_dominance(
     x = _readable(_log_grid(_positive(expression, ranges, x_name), _N_ACROSS), is_built)
     y = _readable(_log_grid(_positive(expression, ranges, y_name), _N_DOWN), is_built)
     across, down = (a.ravel() for a in np.meshgrid(x, y))
-    rows = point.vary({x_name: across, y_name: down})
+    values = {x_name: across, y_name: down}
+    rows = point.vary(values) if over else point.try_vary(values)
+    if rows is None:
+        return None
     largest = expression.log_terms(rows).argmax(axis=1)
     places = largest.reshape(len(y), len(x)) + 1
     return DominanceMap(
