@@ -45,7 +45,7 @@ def test_constants_that_come_back_leave_a_better_set_of_the_same_size() -> None:
     rng = np.random.default_rng(0)
     grown = add_term(problem, polish(problem, first_term(problem)), rng)
     greedy = prune(problem, grown, layout, 20)
-    exchanged = exchange(problem, greedy, layout, 20, rng)
+    exchanged = exchange(problem, greedy, layout, 20, rng, 8)
     assert exchanged.n_slots <= 20
     costs = [problem.cost(s.constants, s.kinds, 0.05) for s in (exchanged, greedy)]
     assert costs[0] < costs[1]
@@ -55,5 +55,5 @@ def test_where_few_constants_are_enough_none_are_exchanged() -> None:
     problem, layout = limited_problem()
     one = prune(problem, polish(problem, first_term(problem)), layout)
     state = np.random.default_rng(0)
-    assert exchange(problem, one, layout, 1000, state) is one
+    assert exchange(problem, one, layout, 1000, state, 8) is one
     assert state.random() == np.random.default_rng(0).random()  # nothing was drawn

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from paceline.errors import InvalidInputError
 from paceline.estimators import PosynomialExpression, PosynomialRegressor, score
 from paceline.estimators._posynomial._candidates import Candidates
+from paceline.estimators._posynomial._choice_rows import choice_folds, labels_of
 from paceline.estimators._posynomial._front import (
     CLOSE,
     FrontMember,
@@ -25,7 +26,6 @@ from paceline.estimators._posynomial._problem import (
     Strengths,
     log_sum,
 )
-from paceline.estimators._posynomial._regressor import choice_folds, labels_of
 from paceline.estimators._posynomial._rows import layout_of
 from paceline.estimators._posynomial._simplify import express, merge_equal_terms
 from paceline.estimators._posynomial._solve import Solution, renumber
@@ -402,7 +402,12 @@ def test_terms_that_scale_alike_are_one() -> None:
     assert after == pytest.approx(before)
 
 
-@pytest.mark.parametrize(("n_rows", "n_folds"), [(150, 20), (400, 10), (700, 5), (5000, 5)])
-def test_few_rows_are_held_out_in_more_parts(n_rows: int, n_folds: int) -> None:
-    _, folds = choice_folds(np.arange(n_rows), 0)
-    assert len(folds) == n_folds
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "n_chosen", "n_folds"),
+    [(150, 40, 150, 20), (400, 40, 400, 10), (5000, 80, 800, 5), (5000, 20, 1600, 5)],
+)
+def test_few_rows_of_few_columns_are_held_out_in_more_parts(
+    n_rows: int, n_columns: int, n_chosen: int, n_folds: int
+) -> None:
+    rows, folds = choice_folds(np.arange(n_rows), n_columns, 0)
+    assert (len(rows), len(folds)) == (n_chosen, n_folds)

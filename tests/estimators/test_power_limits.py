@@ -48,3 +48,22 @@ def test_many_numbers_of_devices_say_how_it_goes_on() -> None:
     y = 1e-4 * X["size_mb"] * X["n_ranks"] ** 1.6 * np.exp(rng.normal(0, 0.02, 100))
     (term,) = PosynomialRegressor().fit(X, y).expression_.terms
     assert term.powers["n_ranks"] == pytest.approx(1.6, abs=0.05)
+
+
+def test_a_level_measured_on_one_device_only_goes_on_as_the_others_do() -> None:
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"n_gpus": rng.choice([1.0, 2, 4], 240)})
+    X = X.assign(model=rng.choice(["vision", "speech", "tiny"], 240))
+    X = X.assign(device_batch=np.exp(rng.uniform(0, 6, 240)))
+    is_tiny = X["model"] == "tiny"  # which takes a thousandth of the time of a sample
+    X.loc[is_tiny, "n_gpus"] = 1.0
+    X.loc[is_tiny, "device_batch"] *= 1000.0
+    sample = X["model"].map({"vision": 2e-3, "speech": 1e-3, "tiny": 1e-6})
+    exchanged = 1e-2 * X["device_batch"] ** 0.5 * (1 - 1 / X["n_gpus"])
+    y = (sample * X["device_batch"] + exchanged) * np.exp(rng.normal(0, 0.03, 240))
+    model = PosynomialRegressor().fit(X, y)
+    assert "n_gpus" in {term.collective for term in model.expression_.terms}
+    rows = pd.DataFrame({"model": ["tiny"] * 2, "device_batch": [1e5] * 2, "n_gpus": [1.0, 4.0]})
+    one, four = model.predict(rows)
+    assert one == pytest.approx(0.1, rel=0.1)
+    assert four < 4.0 * one

@@ -35,7 +35,6 @@ from paceline.estimators._posynomial import (
     MAX_POWER,
     Layout,
     PosynomialRegressor,
-    choice_folds,
     labels_of,
     layout_of,
 )
@@ -138,7 +137,7 @@ class CorrectedRegressor(BaseTimeRegressor):
     def _correct(self, frame: pd.DataFrame, times: Array, labels: Any) -> None:
         self.blend_: Blend | None = None
         seed = self.random_state
-        rows, folds = choice_folds(labels, seed)
+        rows, folds = self.posynomial_.choice_
         if len(times) < MIN_ROWS or not folds:
             return
         with one_thread():

@@ -90,7 +90,8 @@ def _generic_error(
 
     Where the first fold's is `hopeless`, the others are left out.
     """
-    rows, folds = choice_folds(np.asarray(groups), settings.random_state)
+    columns = columns_of(dataset.X, dataset.extrinsic, dataset.categorical)
+    rows, folds = choice_folds(np.asarray(groups), columns.n_constants, settings.random_state)
     if not folds:
         return float("inf")
     some, labels = dataset.take(rows), np.asarray(groups)[rows]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from paceline.estimators._columns import Array
+from paceline.estimators._columns import Array, Index
 from paceline.estimators._folds import Fold
-from paceline.estimators._posynomial._consensus import join_consensus
 from paceline.estimators._posynomial._exchange import exchange
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import (
@@ -25,7 +24,7 @@ from paceline.estimators._posynomial._front import (
 )
 from paceline.estimators._posynomial._problem import PosynomialProblem, Strengths
 from paceline.estimators._posynomial._prune import prune
-from paceline.estimators._posynomial._rows import Layout, Rows
+from paceline.estimators._posynomial._rows import Layout
 from paceline.estimators._posynomial._simplify import express
 from paceline.estimators._posynomial._solve import (
     N_POLISH_ROWS,
@@ -66,9 +65,8 @@ _GROUPED = 0.5  # independent draws a row: below, levels are shrunk unless that 
 CLEARLY = 0.95  # of the error on rows not seen
 _MISLED = 0.8  # of the error with expected powers: with less, names are not believed
 _DRAWS_PER_NUMBER = 2  # fewer cannot contradict a name
-_N_PROMISED_TERMS = 4  # fewer say little of what more will need
 _N_PROMISE_ROWS = 300
-_N_STARTS = 4  # of what is shown; rows are held out from one start each
+_N_EXCHANGES, _N_SHOWN_EXCHANGES = 4, 8  # of constants, where more are wanted than allowed
 
 
 class Candidates:
@@ -94,8 +92,6 @@ class Candidates:
         Seed of the starts.
     must_grow
         Whether there must be an expression with `n_terms` terms.
-    between
-        Rows that nobody measured, for what paths agree on there.
     """
 
     def __init__(
@@ -109,12 +105,10 @@ class Candidates:
         strength: float,
         random_state: int,
         must_grow: bool = False,
-        between: Rows | None = None,
     ) -> None:
         self._problem, self._layout, self._labels = problem, layout, labels
-        self._between = between
         self._strength, self._folds = strength, folds
-        self._max_constants, self._seed = max_constants, random_state
+        self.max_constants, self._seed = max_constants, random_state
         self._grow = partial(_grow, layout=layout, seed=random_state, max_constants=max_constants)
         self._shrinkage = self._choose_shrinkage()
         self._settled: dict[int, Solution] = {}
@@ -122,14 +116,29 @@ class Candidates:
         self._path = self._grow(own, n_terms=n_terms, is_patient=must_grow)
         self._lower: Array = np.zeros(len(self._path))
         self._logs: Array = np.full((len(self._path), len(problem.rows)), np.nan)
-        if folds:
-            grow = partial(self._grow, n_terms=len(self._path))
-            self._fold_paths = fold_paths(own, folds, grow)
-            self._fold_logs = np.array([path_logs(own, path) for path in self._fold_paths])
-            held_out = held_out_logs(self._fold_logs, folds)
-            self._lower = np.array([lowering(logs, problem.target) for logs in held_out])
-            self._logs = held_out - self._lower[:, None]
-        self.members = tuple(map(self._member, range(len(self._path))))
+        self._fold_paths: list[list[Solution]] = []
+
+    @property
+    def members(self) -> tuple[FrontMember, ...]:
+        """What is known of every length."""
+        return tuple(map(self._member, range(len(self._path))))
+
+    def hold_out(self, share: float = 1.0) -> Index:
+        """Grow without one fold after the other, up to a share of them; return their rows."""
+        problem, n_known = self.with_strengths(self._problem), len(self._fold_paths)
+        more = self._folds[n_known : int(np.ceil(share * len(self._folds)))]
+        grow = partial(self._grow, n_terms=len(self._path))
+        self._fold_paths += fold_paths(problem, more, grow, n_known)
+        if not self._fold_paths:
+            return np.arange(0)
+        folds = self._folds[: len(self._fold_paths)]
+        rows = np.sort(np.concatenate([test for _, test in folds]))
+        self._fold_logs = np.array([path_logs(problem, path) for path in self._fold_paths])
+        held_out = held_out_logs(self._fold_logs, folds)[:, rows]
+        target = problem.target[rows]
+        self._lower = np.array([lowering(logs, target) for logs in held_out])
+        self._logs[:, rows] = held_out - self._lower[:, None]
+        return rows
 
     def with_strengths(self, problem: PosynomialProblem) -> PosynomialProblem:
         """Return a problem with the ridges that suit these rows."""
@@ -147,10 +156,10 @@ class Candidates:
         problem = shrinkage.applied(self._problem, self._strength)
         return _one_term_error(problem, self._folds, self._grow)
 
-    def promise(self, problem: PosynomialProblem, layout: Layout) -> float:
-        """Return Akaike's criterion of the best of few terms, by the rows of another layout."""
+    def promise(self, problem: PosynomialProblem, layout: Layout, n_terms: int) -> float:
+        """Return Akaike's criterion of the best of so many terms by another layout."""
         small = thin(self.with_strengths(problem), _N_PROMISE_ROWS, np.random.default_rng(0))
-        path = self._grow(small, layout=layout, n_terms=_N_PROMISED_TERMS)
+        path = self._grow(small, layout=layout, n_terms=n_terms, n_exchanges=0)
         return min(_akaike(small, solution) for solution in path)
 
     def solution(self, place: int, whole: PosynomialProblem | None = None) -> Solution:
@@ -159,28 +168,26 @@ class Candidates:
         Where they are not known yet they are grown from `whole`, which may have more rows.
         """
         if place not in self._settled:
-            self._settled[place] = self._settle(self.joined(whole or self._problem, place), place)
+            self._settled[place] = self._settle(self.with_strengths(whole or self._problem), place)
         return self._settled[place]
-
-    def joined(self, problem: PosynomialProblem, place: int) -> PosynomialProblem:
-        """Return a problem with what paths grown without a fold agree on between its rows."""
-        problem = self.with_strengths(problem)
-        if self._between is None or not self._folds:
-            return problem
-        known = [path[place] for path in self._fold_paths]
-        return join_consensus(problem, self._between, [self._path[place], *known])
 
     def _settle(self, problem: PosynomialProblem, place: int) -> Solution:
         rng = np.random.default_rng(self._seed)
         some = thin(problem, N_POLISH_ROWS, rng)
-        starts = range(_N_STARTS if place else 1)  # a power law has one minimum
-        grown = [self._grow(problem, n_terms=place + 1, start=start)[-1] for start in starts]
-        best = min(grown, key=partial(_akaike, some))
-        return exchange(some, best, self._layout, self._max_constants, rng)
+        grown = self._grow_one(problem, place + 1)
+        known = [polish(some, path[place]) for path in self._fold_paths] if place else []
+        best = min([grown, *known], key=partial(_akaike, some))
+        return exchange(some, best, self._layout, self.max_constants, rng, _N_SHOWN_EXCHANGES)
+
+    def _grow_one(self, problem: PosynomialProblem, n_terms: int) -> Solution:
+        """Return the last member of a path."""
+        problem = thin(problem, N_POLISH_ROWS, np.random.default_rng(self._seed))
+        *_, last = _lengthen(problem, n_terms, np.random.default_rng([self._seed, 0]))
+        return _prune_twice(problem, last, self._layout, self.max_constants)
 
     def regrow(self, problem: PosynomialProblem, place: int) -> Solution:
         """Return the constants of a member of the same size, grown from other rows."""
-        return self._grow(self.with_strengths(problem), n_terms=place + 1)[-1]
+        return self._grow_one(self.with_strengths(problem), place + 1)
 
     def held_out_logs(self, place: int) -> Array:
         """Return the log predictions of every row by a path grown without it."""
@@ -261,6 +268,7 @@ def _grow(
     n_terms: int,
     is_patient: bool = True,
     start: int = 0,
+    n_exchanges: int = _N_EXCHANGES,
 ) -> list[Solution]:
     """Return a path without the constants that are not worth having.
 
@@ -269,15 +277,36 @@ def _grow(
     rows do not notice.
     """
     problem = thin(problem, N_POLISH_ROWS, np.random.default_rng(seed))
-    rng = np.random.default_rng([seed, start])
-    solution = polish(problem, first_term(problem))
-    path = [prune(problem, solution, layout)]
-    while len(path) < n_terms:
-        solution = add_term(problem, solution, rng)
-        path.append(prune(problem, prune(problem, solution, layout), layout, max_constants))
-        if not is_patient and not _is_better(problem, *path[-2:]):
+    path: list[Solution] = []
+    rng = np.random.default_rng(seed)
+    for solution in _lengthen(problem, n_terms, np.random.default_rng([seed, start])):
+        lean = _prune_twice(problem, solution, layout, max_constants)
+        lean = exchange(problem, lean, layout, max_constants, rng, n_exchanges)
+        path.append(lean)
+        if not is_patient and path[1:] and not _is_better(problem, *path[-2:]):
             break
     return path
+
+
+def _lengthen(
+    problem: PosynomialProblem, n_terms: int, rng: np.random.Generator
+) -> Iterator[Solution]:
+    """Yield solutions from one term up, with all constants."""
+    solution = polish(problem, first_term(problem))
+    yield solution
+    for _ in range(n_terms - 1):
+        solution = add_term(problem, solution, rng)
+        yield solution
+
+
+def _prune_twice(
+    problem: PosynomialProblem, solution: Solution, layout: Layout, max_constants: int
+) -> Solution:
+    """Return the solution with the constants that are worth having, and no more than allowed."""
+    lean = prune(problem, solution, layout)
+    if len(solution.kinds) == 1:  # a power law has what it needs
+        return lean
+    return prune(problem, lean, layout, max_constants)
 
 
 def mean_error(problem: PosynomialProblem, solution: Solution) -> float:

@@ -15,7 +15,6 @@ from paceline.estimators._posynomial._prune import n_shown, prune
 from paceline.estimators._posynomial._rows import Layout
 from paceline.estimators._posynomial._solve import Solution, descend, renumber, smoothing_of
 
-_N_ROUNDS = 8
 _SHARE = 0.15  # of all constants that come back at a time
 _N_STEPS = 6
 
@@ -26,13 +25,14 @@ def exchange(
     layout: Layout,
     max_slots: int,
     rng: np.random.Generator,
+    n_rounds: int,
 ) -> Solution:
-    """Return the best of several solutions with at most `max_slots` constants."""
+    """Return the best of some solutions with at most `max_slots` constants."""
     if n_shown(problem, solution) < max_slots:  # nothing went that the data ask for
         return solution
     best, smoothing = solution, smoothing_of(problem, solution)
     least = problem.cost(best.constants, best.kinds, smoothing)
-    for _ in range(_N_ROUNDS):
+    for _ in range(n_rounds):
         freed = descend(problem, _free_some(best, rng), smoothing, _N_STEPS)
         other = prune(problem, freed, layout, max_slots)
         cost = problem.cost(other.constants, other.kinds, smoothing)

@@ -97,15 +97,18 @@ class Front:
 
 
 def fold_paths(
-    problem: PosynomialProblem, folds: Sequence[Fold], grow: Callable[..., list[Solution]]
+    problem: PosynomialProblem,
+    folds: Sequence[Fold],
+    grow: Callable[..., list[Solution]],
+    first_start: int = 0,
 ) -> list[list[Solution]]:
     """Return paths grown without a fold, each from a start of its own."""
-    return [grow(problem.take(train), start=i) for i, (train, _) in enumerate(folds)]
+    return [grow(problem.take(train), start=first_start + i) for i, (train, _) in enumerate(folds)]
 
 
 def held_out_logs(logs: Array, folds: Sequence[Fold]) -> Array:
     """Return of logs (folds, terms, rows) what the path says of each row that has not seen it."""
-    own: Array = np.empty(logs.shape[1:])
+    own: Array = np.full(logs.shape[1:], np.nan)
     for part, (_, test) in zip(logs, folds, strict=True):
         own[:, test] = part[:, test]
     return own

@@ -152,21 +152,6 @@ class PosynomialProblem:
             weights=weights / weights.sum(),
         )
 
-    def join(self, rows: Rows, target: Array, weight: float) -> PosynomialProblem:
-        """Return the problem with further rows, which are worth a share of the own ones.
-
-        Beside those, ridges and limits weigh what they did.
-        """
-        weights = np.concatenate([self.weights, np.full(len(target), weight / len(target))])
-        n_worth = (1.0 + weight) * len(self.target)
-        return replace(
-            self,
-            rows=self.rows.join(rows),
-            target=np.concatenate([self.target, target]),
-            weights=weights / weights.sum(),
-            independence=self.independence * n_worth / len(weights),
-        )
-
     def log_terms(self, c: Constants, kinds: Kinds) -> Array:
         """Return the logarithm of every term (rows, terms)."""
         return np.asarray(self._logs(c, kinds).T)

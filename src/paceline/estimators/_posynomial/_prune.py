@@ -15,7 +15,6 @@ every term that a factor occurs in; where constants are shrunk instead, a tenth 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -109,12 +108,10 @@ def _remove(x: Array, hessian: Array, kin: _Kinship, limits: _Limits) -> tuple[A
     inverse: Array = np.asarray(np.linalg.inv(hessian), dtype=float)
     least = max(limits.n_over // 8, 1)
     for n_gone in range(max(int(_AT_ONCE * len(x)), least)):
-        rises = _rises(x, inverse, kin, owners == np.arange(len(x)))
-        rises.flat[:: len(x) + 1] /= limits.shares
-        i, j = np.unravel_index(int(np.argmin(rises)), rises.shape)
-        spent += float(rises[i, j])
-        is_dear = rises[i, j] > limits.worth and n_gone >= limits.n_over
-        is_dear |= not np.isfinite(rises[i, j])  # only coefficients are left
+        rise, i, j = _cheapest(x, inverse, kin, limits.shares)
+        spent += rise
+        is_dear = rise > limits.worth and n_gone >= limits.n_over
+        is_dear |= not np.isfinite(rise)  # only coefficients are left
         if is_dear or (n_gone >= least and spent > limits.allowance):
             break
         lean = inverse[i] if i == j else inverse[i] - inverse[j]
@@ -123,6 +120,7 @@ def _remove(x: Array, hessian: Array, kin: _Kinship, limits: _Limits) -> tuple[A
         inverse -= np.outer(lean / width, lean)
         owners[owners == j] = -1 if i == j else i
         x[owners < 0] = 0.0
+        kin = kin.without(j)
     return x, owners
 
 
@@ -130,8 +128,8 @@ def _remove(x: Array, hessian: Array, kin: _Kinship, limits: _Limits) -> tuple[A
 class _Kinship:
     """Which slots may be 0 (all but coefficients), and which two may be one (i < j)."""
 
-    alone: Any
-    pairs: Any
+    alone: Index
+    pairs: tuple[Index, Index]
 
     @classmethod
     def of(cls, c: Constants, layout: Layout, first: Index) -> _Kinship:
@@ -147,15 +145,26 @@ class _Kinship:
         mark = np.maximum(first - start, 0) % max(n_marks, 1)
         own = np.where(first >= start, parameter[mark], 0)
         pairs = (own[:, None] == own) & (own > 0) & (order[:, None] < order)
-        return cls(alone=first >= k, pairs=pairs)
+        one, other = np.nonzero(pairs)
+        return cls(alone=np.flatnonzero(first >= k), pairs=(one, other))
+
+    def without(self, slot: int) -> _Kinship:
+        """Return the kinship of all other slots."""
+        i, j = self.pairs
+        stays = (i != slot) & (j != slot)
+        return _Kinship(alone=self.alone[self.alone != slot], pairs=(i[stays], j[stays]))
 
 
-def _rises(x: Array, inverse: Array, kin: _Kinship, is_there: Any) -> Array:
-    """Return how the cost rises when slot i is slot j (i < j), or is 0 (i = j)."""
+def _cheapest(x: Array, inverse: Array, kin: _Kinship, shares: Array) -> tuple[float, int, int]:
+    """Return the least rise of the cost, when slot i is slot j (i < j) or is 0 (i = j)."""
     width, tiny = np.diag(inverse), 1e-300
-    widths = width[:, None] + width - 2.0 * inverse
-    rises = (x[:, None] - x) ** 2 / (2.0 * np.maximum(widths, tiny))
-    rises = np.where(kin.pairs & is_there & is_there[:, None], rises, np.inf)
-    alone = x * x / (2.0 * np.maximum(width, tiny))
-    np.fill_diagonal(rises, np.where(kin.alone & is_there, alone, np.inf))
-    return np.asarray(rises)
+    own, (i, j) = kin.alone, kin.pairs
+    widths = width[i] + width[j] - 2.0 * inverse.ravel()[i * len(x) + j]
+    alone = x[own] ** 2 / (2.0 * np.maximum(width[own], tiny)) / shares[own]
+    rises = np.append(alone, (x[i] - x[j]) ** 2 / (2.0 * np.maximum(widths, tiny)))
+    if not len(rises):
+        return float("inf"), 0, 0
+    place = int(np.argmin(rises))
+    pair = place - len(own)
+    both = (own[place], own[place]) if pair < 0 else (i[pair], j[pair])
+    return float(rises[place]), int(both[0]), int(both[1])

@@ -12,10 +12,11 @@ import pandas as pd
 from paceline.dataset import counts_what
 from paceline.errors import InvalidInputError
 from paceline.estimators._base import BaseTimeRegressor
-from paceline.estimators._columns import Array
-from paceline.estimators._folds import Fold, folds_of
+from paceline.estimators._columns import Array, Index
+from paceline.estimators._folds import Fold
 from paceline.estimators._posynomial._candidates import CLEARLY, Candidates, believes_names
-from paceline.estimators._posynomial._consensus import recombine
+from paceline.estimators._posynomial._choice_rows import choice_folds, labels_of
+from paceline.estimators._posynomial._composed import Composed
 from paceline.estimators._posynomial._expression import PosynomialExpression
 from paceline.estimators._posynomial._front import (
     CLOSE,
@@ -31,17 +32,13 @@ from paceline.estimators._posynomial._problem import (
     PosynomialProblem,
 )
 from paceline.estimators._posynomial._proposals import by_chance, compose, propose
-from paceline.estimators._posynomial._rows import Layout, Rows, layout_of
+from paceline.estimators._posynomial._rows import Layout, layout_of
 from paceline.estimators._posynomial._simplify import express, tidy
 from paceline.estimators._threads import one_thread
 
-MIN_ROWS = 12  # with fewer, held-out errors choose nothing but noise
-MIN_GROUPS = 3
-_MIN_FOLDS, _MAX_FOLDS = 5, 20
-_FOLDED_ROWS = 4_000  # in all folds together: of few rows, fits without a fifth are worse fits
-_MAX_CHOICE_ROWS = 800  # to choose with, none alike; the final fit takes all
-_MAX_GROUPED_ROWS = 2_400
 _N_ROWS_PER_TERM = 8
+_FIRST_FOLDS = 0.34  # may be enough to see which of two is better
+_N_PROMISING, _FEW_TERMS, _MANY_TERMS = 3, 2, 4  # fewer say little of what more will need
 _FIRMNESS = 20.0  # of an expected power, in strengths of the ridge on one that is not known
 _STEEP, _IN_TURN = -12.0, 1.0
 _MANY_VALUES = 4  # of a number of devices: enough to tell a jump from how it goes on
@@ -85,6 +82,8 @@ class PosynomialRegressor(BaseTimeRegressor):
     believes_names_
         Whether powers were drawn to those that names let one expect: not where a power law
         without them is clearly better on unseen rows.
+    choice_
+        The rows that chose, and how they were held out.
     held_out_
         Prediction of every fitted row, in seconds, by the chosen kind of expression grown
         without the row; NaN where nothing was held out.
@@ -160,72 +159,69 @@ class PosynomialRegressor(BaseTimeRegressor):
 
     def _grow(self, frame: pd.DataFrame, times: Array, labels: Any) -> tuple[Any, Array]:
         """Grow and choose; return the rows that were held out and what was predicted there."""
-        rows, folds = choice_folds(labels, self.random_state)
+        rows, folds = choice_folds(labels, self.layout_.n_columns, self.random_state)
+        self.choice_ = rows, folds
         measured = _Measured(frame, times, labels, rows, folds, _independence(frame, labels))
         problem = measured.choice(self.layout_)
         self.believes_names_ = believes_names(
             problem, self.layout_, folds, self.strength, self.random_state
         )
         measured = replace(measured, expects=self.believes_names_)
-        tried = self._try(measured, self.layout_)
-        if folds and self.compose:
-            tried = self._compose(measured, tried)
+        tried = self._choose(measured, self._rivals(measured))
         self.layout_, self.candidates_ = tried.layout, tried.candidates
         self.front_, self.best_allowed_ = tried.front(), tried.top
         chosen, candidates, whole = tried.chosen, tried.candidates, measured.problem(tried.layout)
         solution = candidates.solution(chosen, whole)
-        joined, lower = candidates.joined(whole, chosen), candidates.lower(chosen)
         whole = candidates.with_strengths(whole)
-        tidied = tidy(whole, solution, self.layout_, lower, joined)
+        tidied = tidy(whole, solution, self.layout_, candidates.lower(chosen))
         self.expression_ = express(tidied, self.layout_)
         return rows, candidates.held_out_logs(chosen)
 
-    def _try(self, measured: _Measured, layout: Layout) -> _Tried:
-        """Return the expressions of one layout and the choice among them."""
+    def _candidates(self, measured: _Measured, layout: Layout) -> Candidates:
+        """Return the expressions of one layout."""
         problem = measured.choice(layout)
         n_terms = self._n_tried(len(measured.times)) if measured.folds else self.n_terms or 1
         n_known = int(np.count_nonzero(problem.expected.powers)) if problem.expected else 0
         n_draws = problem.independence * len(measured.times)
-        max_constants = self._most_constants(n_terms, n_draws, n_known)
-        candidates = Candidates(
+        return Candidates(
             problem,
             layout,
             measured.labels[measured.rows],
             measured.folds,
             n_terms,
-            max_constants,
+            self._most_constants(n_terms, n_draws, n_known),
             self.strength,
             self.random_state,
             must_grow=self.n_terms is not None,
-            between=measured.between(layout, self.random_state),
         )
-        errors = [candidates.errors(i) for i in range(len(candidates.members))]
-        chosen, top = choose(
-            candidates.members,
-            errors,
-            measured.labels[measured.rows],
-            max_constants,
-            self.n_terms,
-        )
-        return _Tried(layout, candidates, chosen, top, errors[top])
 
-    def _compose(self, measured: _Measured, tried: _Tried) -> _Tried:
-        """Return expressions with the most promising composed parameter, if that is better."""
-        _, power_law = tried.candidates.power_law()
-        proposals = list(propose(tried.layout, measured.frame, power_law))
-        if not proposals:
-            return tried
-        plain = tried.candidates.promise(measured.choice(tried.layout), tried.layout)
-        layouts = [compose(tried.layout, c, measured.frame) for c in proposals]
-        gains = [
-            plain - tried.candidates.promise(measured.choice(layout), layout) - by_chance(composed)
-            for composed, layout in zip(proposals, layouts, strict=True)
-        ]
-        best = int(np.argmax(gains))
-        if gains[best] < 0:
-            return tried
-        other = self._try(measured, layouts[best])
-        return other if other.is_preferable(tried, measured.labels[measured.rows]) else tried
+    def _rivals(self, measured: _Measured) -> list[_Rival]:
+        """Return expressions without composed parameters, and with the most promising one.
+
+        Of two, the first folds may show that one of them is not worth the others.
+        """
+        plain = _Rival(self.layout_, self._candidates(measured, self.layout_))
+        if not (measured.folds and self.compose):
+            return [plain]
+        proposals = list(propose(plain.layout, measured.frame, plain.candidates.power_law()[1]))
+        promising = _most_promising(measured, plain, proposals)
+        if promising is None:
+            return [plain]
+        layout = compose(plain.layout, promising, measured.frame)
+        composed = _Rival(layout, self._candidates(measured, layout))
+        rows = plain.candidates.hold_out(_FIRST_FOLDS)
+        composed.candidates.hold_out(_FIRST_FOLDS)
+        before, after = (r.least_errors(rows, self.n_terms) for r in (plain, composed))
+        if after.mean() >= before.mean():
+            return [plain]
+        labels = measured.labels[measured.rows][rows]
+        return [composed] if _is_better(after, before, labels) else [plain, composed]
+
+    def _choose(self, measured: _Measured, rivals: Sequence[_Rival]) -> _Tried:
+        """Return the choice among the expressions of every rival, and the better of two."""
+        labels = measured.labels[measured.rows]
+        tried = [rival.choose(labels, self.n_terms) for rival in rivals]
+        return tried[-1] if tried[-1].is_preferable(tried[0], labels) else tried[0]
 
     def _n_tried(self, n_rows: int) -> int:
         if self.n_terms is not None:
@@ -266,10 +262,28 @@ class _Measured:
         some, times = self.frame.iloc[self.rows], self.times[self.rows]
         return _problem(layout, some, times, self.independence, self.expects)
 
-    def between(self, layout: Layout, random_state: int) -> Rows | None:
-        """Return rows that nobody measured, made of those to choose with, if there are any."""
-        made = recombine(self.frame.iloc[self.rows], layout, random_state)
-        return layout.encode(made) if len(made) else None
+
+@dataclass(frozen=True, slots=True)
+class _Rival:
+    """A layout and its expressions, not all of whose folds may be known."""
+
+    layout: Layout
+    candidates: Candidates
+
+    def least_errors(self, rows: Index, n_terms: int | None) -> Array:
+        """Return the errors of some rows by the length that is best there."""
+        places = range(len(self.candidates.members)) if n_terms is None else [n_terms - 1]
+        errors = [self.candidates.errors(place)[rows] for place in places]
+        return min(errors, key=np.mean)
+
+    def choose(self, labels: Any, n_terms: int | None) -> _Tried:
+        """Return the choice by all folds."""
+        self.candidates.hold_out()
+        members = self.candidates.members
+        errors = [self.candidates.errors(place) for place in range(len(members))]
+        most = self.candidates.max_constants
+        chosen, top = choose(members, errors, labels, most, n_terms)
+        return _Tried(self.layout, self.candidates, chosen, top, errors[top])
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,12 +303,48 @@ class _Tried:
 
     def is_preferable(self, other: _Tried, labels: Any) -> bool:
         """Return whether unseen rows say so, or it says as much in fewer terms."""
-        gain = other.errors - self.errors
-        is_much = bool(self.errors.mean() < CLEARLY * other.errors.mean())
-        is_certain = bool(gain.mean() > CLOSE * standard_error(gain, labels))
         own, its = (t.candidates.members[t.chosen] for t in (self, other))
         is_shorter = own.n_terms < its.n_terms and own.error <= its.error
-        return (is_much and is_certain) or is_shorter
+        return _is_better(self.errors, other.errors, labels) or is_shorter
+
+
+def _is_better(errors: Array, before: Array, labels: Any) -> bool:
+    """Return whether errors are much less, and by more than chance makes them."""
+    gain = before - errors
+    is_much = bool(errors.mean() < CLEARLY * before.mean())
+    return is_much and bool(gain.mean() > CLOSE * standard_error(gain, labels))
+
+
+def _most_promising(
+    measured: _Measured, plain: _Rival, proposals: Sequence[Composed]
+) -> Composed | None:
+    """Return the proposal that promises most, if that is more than chance does.
+
+    Of many, those that promise most with few terms are tried with more.
+    """
+    if len(proposals) > _N_PROMISING:
+        gains = _gains(measured, plain, proposals, _FEW_TERMS)
+        proposals = sorted(proposals, key=lambda c: -gains[c])[:_N_PROMISING]
+    if not proposals:
+        return None
+    gains = _gains(measured, plain, proposals, _MANY_TERMS)
+    best = max(proposals, key=lambda c: gains[c])
+    return best if gains[best] >= 0 else None
+
+
+def _gains(
+    measured: _Measured, plain: _Rival, proposals: Sequence[Composed], n_terms: int
+) -> dict[Composed, float]:
+    """Return what the logarithm of the error falls by with so many terms, less what is chance."""
+
+    def promise(layout: Layout) -> float:
+        return plain.candidates.promise(measured.choice(layout), layout, n_terms)
+
+    before = promise(plain.layout)
+    return {
+        c: before - promise(compose(plain.layout, c, measured.frame)) - by_chance(c)
+        for c in proposals
+    }
 
 
 def _problem(
@@ -333,40 +383,3 @@ def _independence(frame: pd.DataFrame, labels: Any) -> float:
     Repeats of one configuration are no reason to trust constants less.
     """
     return float(min(1.0, len(np.unique(labels)) / len(np.unique(labels_of(frame, None)))))
-
-
-def choice_folds(labels: Any, random_state: int) -> tuple[Any, list[Fold]]:
-    """Return the rows to choose with and folds of them; no folds when there are too few rows.
-
-    All rows, or some when there are many; folds keep equal labels together.
-    """
-    some, most = np.arange(len(labels)), _most_rows(labels)
-    if len(labels) > most:
-        rng = np.random.default_rng(random_state)
-        some = np.sort(rng.choice(len(labels), most, replace=False))
-    if len(labels) < MIN_ROWS or len(np.unique(labels)) < MIN_GROUPS:
-        return some, []
-    return some, folds_of(labels[some], _n_folds(len(some)), random_state)
-
-
-def _n_folds(n_rows: int) -> int:
-    """Return in how many parts rows are held out: more of few rows, whose loss would show."""
-    return int(np.clip(_FOLDED_ROWS // n_rows, _MIN_FOLDS, _MAX_FOLDS))
-
-
-def _most_rows(labels: Any) -> int:
-    """Return how many rows choose: more where rows of one label err together."""
-    per_label = len(labels) / len(np.unique(labels))
-    return int(min(_MAX_CHOICE_ROWS * per_label, _MAX_GROUPED_ROWS))
-
-
-def labels_of(frame: pd.DataFrame, groups: Any) -> Any:
-    """Return a number per row: rows of one group, or equal rows, have the same."""
-    if groups is None:
-        return frame.groupby(list(frame.columns), sort=False, dropna=False).ngroup().to_numpy()
-    labels = np.asarray(groups)
-    if len(labels) != len(frame):
-        raise InvalidInputError(
-            f"`len(groups) == len(X)` must hold, but got {len(labels)} != {len(frame)}."
-        )
-    return np.unique(labels, return_inverse=True)[1].ravel()

@@ -54,14 +54,6 @@ class Rows:
             logs=self.logs[rows], marks=self.marks[rows], collectives=self.collectives[rows]
         )
 
-    def join(self, other: Rows) -> Rows:
-        """Return these rows and others."""
-        return Rows(
-            logs=np.vstack([self.logs, other.logs]),
-            marks=np.vstack([self.marks, other.marks]),
-            collectives=np.vstack([self.collectives, other.collectives]),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
@@ -98,6 +90,11 @@ class Layout:
             found.append((name, slice(start, start + len(known))))
             start += len(known)
         return tuple(found)
+
+    @property
+    def n_columns(self) -> int:
+        """How many numbers, zeros of numbers, and levels there are."""
+        return len(self.stand_ins) + len(self.zeros) + sum(map(len, self.levels.values()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layout as plain data."""

@@ -19,11 +19,13 @@ from paceline.estimators._posynomial._solve import (
     renumber,
     smoothing_of,
 )
+from paceline.estimators._posynomial._unmeasured import scale_like_others
 
 NICE = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 1 / 3, 2 / 3, 0.25, 0.75])
 _NOTICED = 0.004  # relative change of the cost that one simpler constant may bring
 _NOTICED_IN_ALL = 0.02
 _NEVER_MATTERS = 0.005  # of the time, in every row
+_DROWNED = 0.5  # of the mean error, by what a power does to the time over its measured range
 _NEAR = 0.12  # a power this near to a nice one is tried there
 _N_STEPS = 3
 _MAX_ROWS = 2_000  # to round with
@@ -34,19 +36,13 @@ def tidy(
     solution: Solution,
     layout: Layout,
     lower: float = 0.0,
-    joined: PosynomialProblem | None = None,
 ) -> Solution:
-    """Return a solution settled on all rows, without idle terms, with nice powers, and lowered.
-
-    What is worth showing is decided by the rows of the problem alone. Constants settle on those
-    and others, if there are any.
-    """
-    joined = joined or problem
-    solution = polish(joined, drop_idle_terms(problem, solution))
+    """Return a solution settled on all rows, without idle terms, with nice powers, and lowered."""
+    solution = polish(problem, drop_idle_terms(problem, solution))
     solution = prune(_some(problem), solution, layout, is_strict=True)
-    solution = polish(joined, solution) if joined is not problem else solution
-    solution = round_powers(_some(joined), solution, smoothing_of(joined, solution))
-    solution = merge_equal_terms(solution, layout)
+    solution = polish(problem, drop_idle_powers(problem, solution))
+    solution = round_powers(_some(problem), solution, smoothing_of(problem, solution))
+    solution = merge_equal_terms(scale_like_others(problem, solution, layout), layout)
     c = solution.constants
     return replace(solution, constants=replace(c, base=c.base - lower))
 
@@ -61,9 +57,31 @@ def _some(problem: PosynomialProblem) -> PosynomialProblem:
 
 def drop_idle_terms(problem: PosynomialProblem, solution: Solution) -> Solution:
     """Return the solution without terms that are nowhere a noticeable part of the time."""
-    logs = problem.log_terms(solution.constants, solution.kinds)
-    shares = np.exp(logs - np.logaddexp.reduce(logs, axis=1)[:, None])
+    shares = _shares(problem, solution)
     return _keep_terms(solution, np.flatnonzero(shares.max(axis=0) >= _NEVER_MATTERS))
+
+
+def drop_idle_powers(problem: PosynomialProblem, solution: Solution) -> Solution:
+    """Return the solution without powers that the error drowns over all that was measured.
+
+    One that is expected stays: it is known, though hardly measured.
+    """
+    c = solution.constants
+    is_known = c.like(problem.means(c)).powers != 0
+    error = problem.weights @ np.abs(problem.residuals(c, solution.kinds))
+    share = _shares(problem, solution).mean(axis=0)[:, None]
+    changes = share * np.abs(c.powers) * np.ptp(problem.rows.logs, axis=0)
+    powers = np.where(~is_known & (changes < _DROWNED * error), 0.0, c.powers)
+    slots = c.like(solution.slots)
+    slots = replace(slots, powers=np.where(powers == 0.0, -1, slots.powers))
+    moved = replace(solution, constants=replace(c, powers=powers))
+    return replace(moved, slots=renumber(slots.flat().astype(int)))
+
+
+def _shares(problem: PosynomialProblem, solution: Solution) -> Array:
+    """Return the share of every term in the time of every row."""
+    logs = problem.log_terms(solution.constants, solution.kinds)
+    return np.asarray(np.exp(logs - np.logaddexp.reduce(logs, axis=1)[:, None]))
 
 
 def merge_equal_terms(solution: Solution, layout: Layout) -> Solution:

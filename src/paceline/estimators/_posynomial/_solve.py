@@ -15,7 +15,7 @@ from paceline.estimators._posynomial._problem import Constants, Kinds, Posynomia
 N_START_ROWS = 400  # enough to tell a good start from a bad one
 N_POLISH_ROWS = 4_000
 
-_HEATS = ((4, 3), (1, 4))  # how many starts are kept after so many steps
+_HEATS = ((4, 3), (2, 4))  # how many starts are kept after so many steps
 _POLISH = 40
 _N_SPLITS = 1  # of each badly fitted term
 _N_LEVELS = 8
@@ -72,7 +72,9 @@ def add_term(problem: PosynomialProblem, solution: Solution, rng: np.random.Gene
         tried = [descend(small, s, smoothing, n_steps) for s in tried]
         tried.sort(key=lambda s: small.cost(s.constants, s.kinds, smoothing))
         tried = tried[:n_kept]
-    return polish(problem, _release(tried[0], solution))
+    done = [polish(problem, _release(start, solution)) for start in tried]
+    smoothing = min(smoothing_of(problem, s) for s in done)
+    return min(done, key=lambda s: problem.cost(s.constants, s.kinds, smoothing))
 
 
 def _release(start: Solution, before: Solution) -> Solution:
