@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 SERIAL = (
+    "executors/test_contract_torch.py",
     "executors/test_frameworks.py",
     "executors/test_trace.py",
     "measurement/test_kill.py",
