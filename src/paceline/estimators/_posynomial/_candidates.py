@@ -25,7 +25,6 @@ from paceline.estimators._posynomial._front import (
 from paceline.estimators._posynomial._problem import PosynomialProblem, Strengths
 from paceline.estimators._posynomial._prune import prune
 from paceline.estimators._posynomial._rows import Layout
-from paceline.estimators._posynomial._shorten import shorten
 from paceline.estimators._posynomial._simplify import express
 from paceline.estimators._posynomial._solve import (
     N_POLISH_ROWS,
@@ -160,7 +159,7 @@ class Candidates:
     def promise(self, problem: PosynomialProblem, layout: Layout, n_terms: int) -> float:
         """Return Akaike's criterion of the best of so many terms by another layout."""
         small = thin(self.with_strengths(problem), _N_PROMISE_ROWS, np.random.default_rng(0))
-        path = self._grow(small, layout=layout, n_terms=n_terms, is_quick=True)
+        path = self._grow(small, layout=layout, n_terms=n_terms, n_exchanges=0)
         return min(_akaike(small, solution) for solution in path)
 
     def solution(self, place: int, whole: PosynomialProblem | None = None) -> Solution:
@@ -183,8 +182,7 @@ class Candidates:
     def _grow_one(self, problem: PosynomialProblem, n_terms: int) -> Solution:
         """Return the last member of a path."""
         problem = thin(problem, N_POLISH_ROWS, np.random.default_rng(self._seed))
-        rng = np.random.default_rng([self._seed, 0])
-        *_, last = shorten(problem, list(_lengthen(problem, n_terms, rng)), rng, n_terms)
+        *_, last = _lengthen(problem, n_terms, np.random.default_rng([self._seed, 0]))
         return _prune_twice(problem, last, self._layout, self.max_constants)
 
     def regrow(self, problem: PosynomialProblem, place: int) -> Solution:
@@ -270,31 +268,24 @@ def _grow(
     n_terms: int,
     is_patient: bool = True,
     start: int = 0,
-    is_quick: bool = False,
+    n_exchanges: int = _N_EXCHANGES,
 ) -> list[Solution]:
     """Return a path without the constants that are not worth having.
 
     Each member is grown from one that has them all: what the data do not ask for yet may be what
     the next term needs. The path ends early, unless one is patient, with the term that the fitted
-    rows do not notice. A quick one holds the first that was found.
+    rows do not notice.
     """
     problem = thin(problem, N_POLISH_ROWS, np.random.default_rng(seed))
-    rng, growth = np.random.default_rng(seed), np.random.default_rng([seed, start])
-    grown: list[Solution] = []
     path: list[Solution] = []
-
-    def lean(solution: Solution) -> Solution:
-        pruned = _prune_twice(problem, solution, layout, max_constants)
-        n_exchanges = 0 if is_quick else _N_EXCHANGES
-        return exchange(problem, pruned, layout, max_constants, rng, n_exchanges)
-
-    for solution in _lengthen(problem, n_terms, growth):
-        grown.append(solution)
-        if not is_patient:
-            path.append(lean(solution))
-            if path[1:] and not _is_better(problem, *path[-2:]):
-                return path
-    return [lean(s) for s in (grown if is_quick else shorten(problem, grown, growth, 2))]
+    rng = np.random.default_rng(seed)
+    for solution in _lengthen(problem, n_terms, np.random.default_rng([seed, start])):
+        lean = _prune_twice(problem, solution, layout, max_constants)
+        lean = exchange(problem, lean, layout, max_constants, rng, n_exchanges)
+        path.append(lean)
+        if not is_patient and path[1:] and not _is_better(problem, *path[-2:]):
+            break
+    return path
 
 
 def _lengthen(

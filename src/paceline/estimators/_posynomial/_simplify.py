@@ -15,7 +15,6 @@ from paceline.estimators._posynomial._rows import Layout
 from paceline.estimators._posynomial._solve import (
     Solution,
     descend,
-    keep_terms,
     polish,
     renumber,
     smoothing_of,
@@ -59,7 +58,7 @@ def _some(problem: PosynomialProblem) -> PosynomialProblem:
 def drop_idle_terms(problem: PosynomialProblem, solution: Solution) -> Solution:
     """Return the solution without terms that are nowhere a noticeable part of the time."""
     shares = _shares(problem, solution)
-    return keep_terms(solution, np.flatnonzero(shares.max(axis=0) >= _NEVER_MATTERS))
+    return _keep_terms(solution, np.flatnonzero(shares.max(axis=0) >= _NEVER_MATTERS))
 
 
 def drop_idle_powers(problem: PosynomialProblem, solution: Solution) -> Solution:
@@ -94,7 +93,21 @@ def merge_equal_terms(solution: Solution, layout: Layout) -> Solution:
         if place != k:
             base[place] = np.logaddexp(base[place], base[k])
     merged = replace(solution, constants=replace(c, base=base))
-    return keep_terms(merged, np.array(list(first.values())))
+    return _keep_terms(merged, np.array(list(first.values())))
+
+
+def _keep_terms(solution: Solution, kept: Any) -> Solution:
+    """Return the solution with some of its terms only."""
+    c, slots = solution.constants, solution.constants.like(solution.slots)
+    some, free = (
+        Constants(base=x.base[kept], powers=x.powers[kept], levels=x.levels[kept])
+        for x in (c, slots)
+    )
+    return Solution(
+        constants=some,
+        kinds=tuple(solution.kinds[k] for k in kept),
+        slots=renumber(free.flat().astype(int)),
+    )
 
 
 def round_powers(problem: PosynomialProblem, solution: Solution, smoothing: float) -> Solution:

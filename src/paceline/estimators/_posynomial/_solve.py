@@ -50,20 +50,6 @@ def renumber(slots: Any) -> Any:
     return numbers
 
 
-def keep_terms(solution: Solution, kept: Any) -> Solution:
-    """Return the solution with some of its terms only."""
-    c, slots = solution.constants, solution.constants.like(solution.slots)
-    some, free = (
-        Constants(base=x.base[kept], powers=x.powers[kept], levels=x.levels[kept])
-        for x in (c, slots)
-    )
-    return Solution(
-        constants=some,
-        kinds=tuple(solution.kinds[k] for k in kept),
-        slots=renumber(free.flat().astype(int)),
-    )
-
-
 def first_term(problem: PosynomialProblem) -> Solution:
     """Return a constant, or what is expected: the start of every path."""
     powers = np.zeros((1, problem.rows.logs.shape[1]))
@@ -77,27 +63,16 @@ def first_term(problem: PosynomialProblem) -> Solution:
     return Solution(constants=constants, kinds=(0,), slots=np.arange(len(constants.flat())))
 
 
-def add_term(
-    problem: PosynomialProblem,
-    solution: Solution,
-    rng: np.random.Generator,
-    n_steps: int | None = None,
-) -> Solution:
-    """Return the best expression found with one term more, all constants of which are free.
-
-    With so many steps only, the most promising start is followed, and not to its end.
-    """
+def add_term(problem: PosynomialProblem, solution: Solution, rng: np.random.Generator) -> Solution:
+    """Return the best expression found with one term more, all constants of which are free."""
     small = thin(problem, N_START_ROWS, rng)
     smoothing = smoothing_of(small, solution)
     tried = list(starts(small, solution, rng))
-    for n_kept, n_tried_steps in _HEATS:
-        tried = [descend(small, s, smoothing, n_tried_steps) for s in tried]
+    for n_kept, n_steps in _HEATS:
+        tried = [descend(small, s, smoothing, n_steps) for s in tried]
         tried.sort(key=lambda s: small.cost(s.constants, s.kinds, smoothing))
         tried = tried[:n_kept]
-    free = [_release(start, solution) for start in tried]
-    if n_steps is not None:
-        return descend(problem, free[0], smoothing, n_steps)
-    done = [polish(problem, start) for start in free]
+    done = [polish(problem, _release(start, solution)) for start in tried]
     smoothing = min(smoothing_of(problem, s) for s in done)
     return min(done, key=lambda s: problem.cost(s.constants, s.kinds, smoothing))
 
